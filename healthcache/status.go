@@ -1,0 +1,79 @@
+package healthcache
+
+import "time"
+
+// State is the health of one shard in one word, as it stands in the health
+// key. The zero value means unknown, and unknown means: try it.
+type State string
+
+// The states of a shard.
+const (
+	Unknown       State = ""              // no fresh knowledge
+	Up            State = "up"            // probes succeed
+	Suspect       State = "suspect"       // something failed; a probe is deciding
+	Down          State = "down"          // a probe failed
+	ReadOnly      State = "readonly"      // answers, but takes no writes
+	Busy          State = "busy"          // answers "too many connections": load, not death
+	Misconfigured State = "misconfigured" // refuses the account or the database
+	Draining      State = "draining"      // up, but an operator wants no work on it
+)
+
+// Status is what is known of one shard: the value of its health key.
+type Status struct {
+	State State `json:"state"`
+	// Since is when State was entered.
+	Since time.Time `json:"since"`
+	// CheckedAt is when the shard was last probed.
+	CheckedAt time.Time `json:"checked_at"`
+	// Reason says in words why the shard is in State; empty when it is up. It
+	// never holds an account or a password.
+	Reason string `json:"reason,omitempty"`
+	// By names the instance that found out.
+	By string `json:"by,omitempty"`
+	// RTT is the duration of the last successful probe, in microseconds.
+	RTT int64 `json:"rtt_us,omitempty"`
+	// Nodes lists the servers of the shard as the last probe found them.
+	Nodes []Node `json:"nodes,omitempty"`
+}
+
+// Node is what is known of one server of a shard.
+type Node struct {
+	// Addr is the configured address, host:port.
+	Addr  string `json:"addr"`
+	State State  `json:"state"`
+	// Role is "primary" for a node that takes writes, "standby" for one that
+	// does not, and empty when unknown.
+	Role string `json:"role,omitempty"`
+}
+
+// View is one shard in a [Snapshot].
+type View struct {
+	Status
+	// Drained reports that an operator ordered the shard to take no new work.
+	Drained bool
+	// DrainReason is the text of the order.
+	DrainReason string
+}
+
+// Snapshot is what this instance knows of every shard at one moment. It is
+// immutable, and safe for use by several goroutines.
+type Snapshot map[string]View
+
+// Change tells that a shard went from one state to another.
+type Change struct {
+	Shard      string
+	Prev, Next Status
+	// Own reports that this instance's own probe found it out; false means
+	// that it was read from Redis.
+	Own bool
+}
+
+// Result is the outcome of one probe.
+type Result struct {
+	// State is Up, Down, ReadOnly, Busy or Misconfigured.
+	State State
+	// Reason says why, when State is not Up. It must not hold a secret.
+	Reason string
+	// Nodes lists the servers probed, where there are several.
+	Nodes []Node
+}

@@ -1,0 +1,131 @@
+package shardrouter
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Config configures a [Router]. Shards is required; the zero value of
+// everything else is a documented default.
+type Config struct {
+	// Shards in rotation order.
+	Shards []Shard
+	// Policy picks the shard of a first assignment. Default PolicyWeighted.
+	Policy Policy
+	// Rotation picks where a route goes when its shard fails. Default
+	// RotationNext.
+	Rotation Rotation
+	// RotateTo limits the targets of a rotation. Default RotateToAny.
+	RotateTo RotateTo
+	// ConnectTimeout bounds one connection attempt, handshake included.
+	// Default 5s.
+	ConnectTimeout time.Duration
+	// ReadTimeout and WriteTimeout are the driver's, for every DSN that sets
+	// none. Defaults 30s and 10s.
+	ReadTimeout, WriteTimeout time.Duration
+	// ProbeTimeout bounds a periodic probe. Default 3s.
+	ProbeTimeout time.Duration
+	// AcquireTimeout is the budget of all attempts of one request together.
+	// Default 10s.
+	AcquireTimeout time.Duration
+	// BusyTimeout bounds the wait for a connection of a shard that is full.
+	// Default 3s, and never more than AcquireTimeout.
+	BusyTimeout time.Duration
+	// MaxWaiting bounds how many requests wait for a connection of one full
+	// shard; the next one is refused at once. Default four times the shard's
+	// MaxConns.
+	MaxWaiting int
+	// HoldTimeout is the longest hold, counted from the start of the outage.
+	// Default 60s.
+	HoldTimeout time.Duration
+	// HoldMax bounds the requests held at once, per shard. Default 1000.
+	HoldMax int
+	// HealthInterval is the time between two probes of a shard. Default 1s.
+	HealthInterval time.Duration
+	// Failback is the stable time after which a moved route goes back to its
+	// home. Default 0: never.
+	Failback time.Duration
+	// Redis shares health among instances. Nil: this instance stands alone.
+	Redis redis.UniversalClient
+	// Instance names this process in the health keys. Default host, process id
+	// and a random suffix.
+	Instance string
+	// Logger takes changes of state, failed attempts and leaks; never a
+	// password or a DSN. Default slog.Default().
+	Logger *slog.Logger
+	// Observer is told what happens. Optional.
+	Observer Observer
+	// Classify overrides the verdict on an error. It gets the verdict that the
+	// library would give. Optional.
+	Classify func(err error, verdict Verdict) Verdict
+}
+
+// Shard configures one routing target.
+type Shard struct {
+	// Name is the value of db_server: [a-z][a-z0-9_]{0,31}.
+	Name string
+	// DSN is a data source name of github.com/go-sql-driver/mysql. Several
+	// nodes of one shard stand in one address: tcp(a:3306,b:3306).
+	DSN DSN
+	// Weight is the share of first assignments. Default 1; WeightNone: no
+	// first assignments, and a rotation target only when nothing else is left.
+	Weight int
+	// Group is the set of shards among which a session may move. Default
+	// DefaultGroup.
+	Group string
+	// OnFailure says what happens to requests when the shard fails. Default
+	// OnFailureRotate.
+	OnFailure OnFailure
+	// MaxConns bounds the connections to the shard. Default 50.
+	MaxConns int
+}
+
+// DefaultGroup is the group of shards that name none.
+const DefaultGroup = "default"
+
+// WeightNone is the Weight of a shard that takes no new players.
+const WeightNone = -1
+
+// Policy picks the shard of a first assignment.
+type Policy string
+
+// The policies of first assignment.
+const (
+	PolicyWeighted   Policy = "weighted"    // smooth weighted round-robin
+	PolicyRoundRobin Policy = "round_robin" // weights ignored, except WeightNone
+	PolicyLeastConns Policy = "least_conns" // fewest leases in use for its weight
+)
+
+// Rotation orders the other shards of a group when a route's shard fails.
+type Rotation string
+
+// The orders of rotation.
+const (
+	RotationNext   Rotation = "next"   // the next one in the configured list
+	RotationSpread Rotation = "spread" // by a hash of the session, so that no neighbour takes all
+)
+
+// RotateTo limits the targets of a rotation.
+type RotateTo string
+
+// The limits of rotation.
+const (
+	RotateToAny    RotateTo = "any"    // every shard of the group
+	RotateToCopies RotateTo = "copies" // only shards proved to hold the same rows
+)
+
+// OnFailure says what happens to a request whose shard fails.
+type OnFailure string
+
+// What may happen when a shard fails.
+const (
+	OnFailureRotate OnFailure = "rotate" // go on to the next shard of the group
+	OnFailureHold   OnFailure = "hold"   // wait for the shard to have a writable node
+	OnFailureFail   OnFailure = "fail"   // answer 503
+)
+
+// DSN is a data source name. It prints without its password, in every verb of
+// fmt and in slog.
+type DSN string

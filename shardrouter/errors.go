@@ -1,0 +1,90 @@
+package shardrouter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The occasions. Match them with errors.Is; the evidence is in the types.
+var (
+	// ErrUnavailable: no shard that the route may use could give a connection.
+	// The error is an [*UnavailableError].
+	ErrUnavailable = errors.New("shardrouter: no shard available")
+	// ErrBusy: the shard is up, but full; try again later. It may be in an
+	// [*UnavailableError].
+	ErrBusy = errors.New("shardrouter: shard busy")
+	// ErrNestedLease: the context already holds a lease of this shard, and no
+	// other connection is free; waiting for one could wait for itself.
+	ErrNestedLease = errors.New("shardrouter: the request already holds a connection of this shard and no other is free: use that one, or raise MaxConns")
+	// ErrUnknownShard: no shard of that name is configured.
+	ErrUnknownShard = errors.New("shardrouter: unknown shard")
+	// ErrUnknownGroup: no shard of that group is configured.
+	ErrUnknownGroup = errors.New("shardrouter: unknown group")
+	// ErrOutcomeUnknown: the transaction may or may not have been committed,
+	// and nothing can prove which.
+	ErrOutcomeUnknown = errors.New("shardrouter: outcome of the transaction unknown")
+	// ErrTxEnded: the server had already ended the transaction; the statement
+	// was not sent.
+	ErrTxEnded = errors.New("shardrouter: the server has ended this transaction")
+	// ErrShardDown: the shard was found down while the lease was out, and its
+	// connection was cut.
+	ErrShardDown = errors.New("shardrouter: shard went down")
+	// ErrClosed: the router is closed.
+	ErrClosed = errors.New("shardrouter: closed")
+)
+
+// UnavailableError carries every attempt that a request made. Its text names
+// shards and nodes and is meant for the log, never for a client.
+type UnavailableError struct {
+	// Group is the group that was searched.
+	Group string
+	// Attempts in the order they were made; none when every shard was known
+	// to be out of service.
+	Attempts []Attempt
+	// Cause is ErrUnavailable or ErrBusy.
+	Cause error
+}
+
+func (e *UnavailableError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v (group %s)", e.Cause, e.Group)
+	for _, a := range e.Attempts {
+		fmt.Fprintf(&b, "; %s", a)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause and the error of every attempt.
+func (e *UnavailableError) Unwrap() []error {
+	errs := []error{e.Cause}
+	for _, a := range e.Attempts {
+		if a.Err != nil {
+			errs = append(errs, a.Err)
+		}
+	}
+	return errs
+}
+
+// String tells the attempt in one line, without any secret.
+func (a Attempt) String() string {
+	name := a.Shard
+	if a.Node != "" {
+		name += " at " + a.Node
+	}
+	return fmt.Sprintf("%s: %s after %v: %v", name, a.Verdict, a.Duration.Round(time.Millisecond), a.Err)
+}
+
+// OutcomeError is the evidence of an [ErrOutcomeUnknown].
+type OutcomeError struct {
+	Shard string
+	Err   error // what answered COMMIT, or stood in for the answer
+}
+
+func (e *OutcomeError) Error() string {
+	return fmt.Sprintf("%v (shard %s): %v", ErrOutcomeUnknown, e.Shard, e.Err)
+}
+
+// Unwrap gives ErrOutcomeUnknown and the evidence.
+func (e *OutcomeError) Unwrap() []error { return []error{ErrOutcomeUnknown, e.Err} }

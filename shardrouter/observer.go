@@ -1,0 +1,50 @@
+package shardrouter
+
+import (
+	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// Observer is told what a [Router] does. Every field is optional. The
+// functions are called without locks, from the goroutines of requests and
+// probes, and must be safe for that and return soon.
+type Observer struct {
+	// Attempt is called after every failed try to get a lease.
+	Attempt func(Attempt)
+	// Rotated is called when a request is served by another shard than its
+	// route says.
+	Rotated func(from, to string)
+	// Reassigned is called when a session names a shard that is not
+	// configured, or that is in another group.
+	Reassigned func(unknown, to string)
+	// Leaked is called when a handler left rows or a transaction open.
+	Leaked func(shard string)
+	// Health is called for every change of a shard's state.
+	Health func(healthcache.Change)
+}
+
+// Attempt is one try to get a lease from one shard.
+type Attempt struct {
+	Shard    string
+	Node     string        // address of the server, empty when none was reached
+	Duration time.Duration // of this attempt
+	Verdict  Verdict
+	Err      error
+}
+
+// Stats is a snapshot of one shard's pool.
+type Stats struct {
+	Shard string
+	Group string
+	State healthcache.State
+	// MaxConns is the bound; InUse leases are out, Idle connections are open
+	// and unused, Waiting requests stand in line.
+	MaxConns, InUse, Idle, Waiting int
+	// Leases, Failures, Busy, RotatedAway, Reassigned and Leaks count since
+	// the start: leases given, attempts failed, requests refused because the
+	// shard was full, requests that went on to another shard, sessions that
+	// named this unknown shard's replacement, leases with rows or a
+	// transaction left open.
+	Leases, Failures, Busy, RotatedAway, Reassigned, Leaks uint64
+}
