@@ -1,0 +1,98 @@
+package middleware
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardhop/shardhop/shardrouter"
+)
+
+// verdict is how one kind of error is answered.
+type verdict struct {
+	err    error
+	status int
+	code   string // stands in the problem document
+	retry  bool   // tell the client when to come again
+}
+
+// verdicts is the one table from error to answer; the first match counts, and
+// what is not in it is unexpected. Outcomes stand before occasions, since an
+// error may carry the evidence of another. Where something may have run, the
+// client is not told to come again.
+var verdicts = [...]verdict{
+	{shardrouter.ErrOutcomeUnknown, http.StatusInternalServerError, "outcome_unknown", false},
+	{shardrouter.ErrNestedLease, http.StatusInternalServerError, "internal", false},
+	{shardrouter.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", true},
+	{shardrouter.ErrBusy, http.StatusServiceUnavailable, "busy", true},
+	{shardrouter.ErrShardDown, http.StatusServiceUnavailable, "unavailable", true},
+	{shardrouter.ErrUnknownGroup, http.StatusServiceUnavailable, "unavailable", true},
+	{shardrouter.ErrUnknownShard, http.StatusServiceUnavailable, "unavailable", true},
+	{shardrouter.ErrClosed, http.StatusServiceUnavailable, "unavailable", true},
+	{ErrNotStored, http.StatusServiceUnavailable, "unavailable", true},
+	{ErrContended, http.StatusServiceUnavailable, "busy", true},
+	{sql.ErrConnDone, http.StatusServiceUnavailable, "connection_lost", false},
+	{driver.ErrBadConn, http.StatusServiceUnavailable, "connection_lost", false},
+	{mysql.ErrInvalidConn, http.StatusServiceUnavailable, "connection_lost", false},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", true},
+	{context.Canceled, http.StatusServiceUnavailable, "canceled", true},
+}
+
+var unexpected = verdict{status: http.StatusInternalServerError, code: "internal"}
+
+// verdictOn looks err up in the table.
+func verdictOn(err error) verdict {
+	for _, v := range verdicts {
+		if errors.Is(err, v.err) {
+			return v
+		}
+	}
+	return unexpected
+}
+
+// WriteError answers a request whose connection could not be had, or was lost,
+// as the middleware itself would: logged, and with a status that the error
+// stands for; 500 for one that means nothing to this package. err may be of
+// Acquire, Tx, Assign or Move, or a query's. Call it before anything is
+// written. Without the middleware it answers as its defaults would.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	if s, ok := r.Context().Value(seatKey{}).(*seat); ok {
+		s.mount.refuse(w, r, err)
+		return
+	}
+	(&mount{cfg: Config{}.withDefaults(nil)}).refuse(w, r, err)
+}
+
+// refuse logs err with all that it carries, and answers with nothing of it.
+func (m *mount) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	v := verdictOn(err)
+	m.logRefusal(r, v, err)
+	if m.cfg.ErrorHandler != nil {
+		m.cfg.ErrorHandler(w, r, err)
+		return
+	}
+	v.answer(w, r, m.cfg.RetryAfter)
+}
+
+// logRefusal reports err as trouble, unless it is the client that went away.
+func (m *mount) logRefusal(r *http.Request, v verdict, err error) {
+	ctx := r.Context()
+	level := slog.LevelWarn
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		level = slog.LevelDebug
+	case v.status == http.StatusInternalServerError:
+		level = slog.LevelError
+	}
+	m.cfg.Logger.LogAttrs(ctx, level, "request refused",
+		slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", v.status), slog.String("code", v.code), slog.Any("error", err))
+	if level != slog.LevelDebug && m.cfg.Observer.Refused != nil {
+		m.cfg.Observer.Refused(err)
+	}
+}

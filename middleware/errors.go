@@ -1,0 +1,17 @@
+package middleware
+
+import "errors"
+
+// The occasions that are the middleware's own. Match them with errors.Is; the
+// others come from package shardrouter and from the session store.
+var (
+	// ErrRequestEnded: the handler has returned, and its request takes no
+	// connection any more.
+	ErrRequestEnded = errors.New("middleware: the request has ended")
+	// ErrNotStored: Assign or Move found a connection, but the session store
+	// did not confirm the route. The error carries the store's.
+	ErrNotStored = errors.New("middleware: the route could not be stored")
+	// ErrContended: other requests of the same session changed its route again
+	// and again meanwhile.
+	ErrContended = errors.New("middleware: the session's route changes too often")
+)

@@ -1,0 +1,24 @@
+package middleware
+
+import "net/http"
+
+// What tests put in the place of a router.
+type (
+	Lender = lender
+	Layout = layout
+	Lease  = lease
+)
+
+// NewOn is New on something else than a router.
+func NewOn(cfg Config, ln Lender, lo Layout) func(http.Handler) http.Handler {
+	return newMount(cfg, ln, lo).wrap
+}
+
+// MaxRounds is how many claims are lost before a request is a detour.
+const MaxRounds = maxRounds
+
+// PrefersHTML exposes the choice of a refusal's form.
+func PrefersHTML(accept ...string) bool { return prefersHTML(accept) }
+
+// Admit exposes the decision about the shard that a session names.
+func Admit(rt Route, lo Layout) (Route, bool) { return admit(rt, lo) }

@@ -1,0 +1,47 @@
+package middleware
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/shardhop/shardhop/shardrouter"
+)
+
+// lender is what lends connections: a shardrouter.Router, by way of [pools].
+type lender interface {
+	Lease(ctx context.Context, rt Route, key string) (lease, error)
+	Acquire(ctx context.Context, shard string) (lease, error)
+}
+
+// layout tells which shards are configured; see shardrouter.Router.
+type layout interface {
+	Groups() []string
+	GroupOf(shard string) (string, bool)
+}
+
+// lease is what a seat needs of a shardrouter.Lease.
+type lease interface {
+	Conn() *sql.Conn
+	Shard() string
+	Context(ctx context.Context) context.Context
+	Release()
+}
+
+// pools makes a lender of a router.
+type pools struct{ router *shardrouter.Router }
+
+func (p pools) Lease(ctx context.Context, rt Route, key string) (lease, error) {
+	return lent(p.router.Lease(ctx, rt, key))
+}
+
+func (p pools) Acquire(ctx context.Context, shard string) (lease, error) {
+	return lent(p.router.Acquire(ctx, shard))
+}
+
+// lent keeps a nil *Lease from becoming a lease that is not nil.
+func lent(l *shardrouter.Lease, err error) (lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}

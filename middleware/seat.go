@@ -1,0 +1,191 @@
+package middleware
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// seat is one request's place: its lease, if it holds one, and what became of
+// the earlier ones. The goroutine of the request and any that the handler
+// starts come by.
+type seat struct {
+	mount  *mount
+	ctx    *seatContext
+	cancel context.CancelFunc
+	// named is the shard that the session named when the request came in.
+	named string
+	// turn holds one token for whoever takes or replaces the lease. It is held
+	// across I/O; mu never is.
+	turn chan struct{}
+
+	mu sync.Mutex // guards the rest
+	// lease is nil when the request holds none; leaseCtx is its context, made
+	// when first asked for.
+	lease    lease
+	leaseCtx context.Context
+	// shard is the one of the present lease, or of the last.
+	shard string
+	// conn is the connection of the present lease, or the closed one of a
+	// lease that was lost or ended without the handler's doing.
+	conn *sql.Conn
+	// remedy says how to get a connection when conn is nil.
+	remedy string
+	// chosen is the shard of the last Assign or Move in this request.
+	chosen string
+	// fresh is the group in which this request made, and stored, the session's
+	// first assignment, for as long as that stands.
+	fresh string
+	ended bool
+}
+
+func newSeat(m *mount, parent context.Context) *seat {
+	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
+	ctx, cancel := context.WithCancel(parent)
+	s.ctx, s.cancel = &seatContext{ctx, s}, cancel
+	if rt, ok := m.cfg.Sessions.Route(parent); ok {
+		s.named = rt.Shard
+	}
+	return s
+}
+
+// acquire returns the present lease, and takes one first if there is none. Of
+// several callers at once one takes it and the others wait for that, each no
+// longer than its ctx.
+func (s *seat) acquire(ctx context.Context) (lease, error) {
+	if l, err := s.present(); l != nil || err != nil {
+		return l, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if l, err := s.present(); l != nil || err != nil {
+		return l, err
+	}
+	return s.fill(ctx, s.route(ctx))
+}
+
+// fill takes a lease for rt and makes it the present one. The caller has the
+// turn.
+func (s *seat) fill(ctx context.Context, rt Route) (lease, error) {
+	l, ch, err := s.take(ctx, rt)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.install(l, ch.fresh()); err != nil {
+		return nil, err
+	}
+	s.mount.report(ctx, ch)
+	return l, nil
+}
+
+// present returns the lease that the seat holds, nil when there is none.
+func (s *seat) present() (lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, ErrRequestEnded
+	}
+	return s.lease, nil
+}
+
+// enter waits for the turn. Who got it must leave.
+func (s *seat) enter(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *seat) leave() { <-s.turn }
+
+// install makes l the present lease, or gives it back when the request ended
+// while it was taken.
+func (s *seat) install(l lease, fresh string) error {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		l.Release()
+		return ErrRequestEnded
+	}
+	s.lease, s.shard, s.conn, s.fresh = l, l.Shard(), l.Conn(), fresh
+	s.mu.Unlock()
+	return nil
+}
+
+// giveBack releases the present lease because the handler wants no connection
+// any more; remedy is what Conn panics with from now on.
+func (s *seat) giveBack(remedy string) {
+	s.mu.Lock()
+	l := s.vacateLocked()
+	if !s.ended {
+		s.conn, s.remedy = nil, remedy
+	}
+	s.mu.Unlock()
+	if l != nil {
+		l.Release()
+	}
+}
+
+// drop releases the present lease because it has to go, and leaves its closed
+// connection to answer for itself.
+func (s *seat) drop() {
+	s.mu.Lock()
+	l := s.vacateLocked()
+	s.mu.Unlock()
+	if l != nil {
+		l.Release()
+	}
+}
+
+// lost releases l, and forgets it if it is the present lease.
+func (s *seat) lost(l lease) {
+	s.mu.Lock()
+	if s.lease == l {
+		s.vacateLocked()
+	}
+	s.mu.Unlock()
+	l.Release()
+}
+
+// end closes the seat for good. The request's context ends first: it makes
+// database/sql close what the handler left open, before the connection goes
+// back.
+func (s *seat) end() {
+	s.cancel()
+	s.mu.Lock()
+	s.ended = true
+	l := s.vacateLocked()
+	s.mu.Unlock()
+	if l != nil {
+		l.Release()
+	}
+}
+
+func (s *seat) vacateLocked() lease {
+	l := s.lease
+	s.lease, s.leaseCtx = nil, nil
+	return l
+}
+
+// servedBy names the shard of the present lease, or of the last.
+func (s *seat) servedBy() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shard
+}
+
+// rotated reports whether the request is served by another shard than its
+// session named, without the handler having chosen so.
+func (s *seat) rotated() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.named
+	if s.chosen != "" {
+		due = s.chosen
+	}
+	return due != "" && s.shard != "" && s.shard != due
+}
