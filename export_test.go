@@ -1,0 +1,4 @@
+package shardhop
+
+// NewRedis is the constructor behind Config.RedisURL.
+var NewRedis = newRedis
