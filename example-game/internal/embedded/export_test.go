@@ -1,0 +1,4 @@
+package embedded
+
+// TouchesTables is exported for its table test.
+var TouchesTables = touchesTables
