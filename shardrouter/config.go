@@ -8,7 +8,9 @@ import (
 )
 
 // Config configures a [Router]. Shards is required; the zero value of
-// everything else is a documented default.
+// everything else is a documented default. It is a value: neither [New] nor
+// anything else in this package changes the one it was given, so several
+// goroutines may read it.
 type Config struct {
 	// Shards in rotation order.
 	Shards []Shard
@@ -25,13 +27,16 @@ type Config struct {
 	// ReadTimeout and WriteTimeout are the driver's, for every DSN that sets
 	// none. Defaults 30s and 10s.
 	ReadTimeout, WriteTimeout time.Duration
-	// ProbeTimeout bounds a periodic probe. Default 3s.
+	// ProbeTimeout bounds a periodic probe, and the check of the next shard in
+	// a rotation. It cannot be longer than AcquireTimeout. Default 3s, or
+	// AcquireTimeout where that is shorter.
 	ProbeTimeout time.Duration
 	// AcquireTimeout is the budget of all attempts of one request together.
 	// Default 10s.
 	AcquireTimeout time.Duration
-	// BusyTimeout bounds the wait for a connection of a shard that is full.
-	// Default 3s, and never more than AcquireTimeout.
+	// BusyTimeout bounds the wait for a connection of a shard that is full. It
+	// cannot be longer than AcquireTimeout. Default 3s, or AcquireTimeout where
+	// that is shorter.
 	BusyTimeout time.Duration
 	// MaxWaiting bounds how many requests wait for a connection of one full
 	// shard; the next one is refused at once. Default four times the shard's
@@ -126,6 +131,9 @@ const (
 	OnFailureFail   OnFailure = "fail"   // answer 503
 )
 
-// DSN is a data source name. It prints without its password, in every verb of
-// fmt and in slog.
+// DSN is a data source name of github.com/go-sql-driver/mysql. It prints
+// without its password and parameters: in every verb of fmt, in slog and as a
+// JSON value. Go leaves two ways past that, which have to be avoided: printing
+// a struct that holds it in an unexported field, and a JSON object that has it
+// for a key. string(d) is the whole name.
 type DSN string
