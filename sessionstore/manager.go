@@ -2,50 +2,132 @@ package sessionstore
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/redis/go-redis/v9"
-
-	"github.com/shardhop/shardhop/internal/route"
 )
 
-// Route says which shard serves a session: its Group, Shard, Home and Epoch.
-type Route = route.Route
+const (
+	defaultPrefix     = "session:"
+	defaultTimeout    = 2 * time.Second
+	defaultRetryAfter = time.Second
+)
 
 // Config configures a [Manager]. The zero value is usable.
 type Config struct {
 	// Prefix of the Redis keys. Default "session:".
 	Prefix string
-	// Timeout bounds every write to Redis that must not hang on the client's
-	// context. Default 2s.
+	// Timeout bounds every call to Redis. Loading ends with the client's
+	// context too, writing does not. Default 2s. It binds a silent server only
+	// when the client was made with ContextTimeoutEnabled; go-redis ignores
+	// the deadlines of contexts otherwise and waits for its own timeouts.
 	Timeout time.Duration
-	// RetryAfter is what a 503 tells the client to wait. Default 1s.
+	// RetryAfter is what a 503 tells the client to wait, rounded up to whole
+	// seconds. Default 1s.
 	RetryAfter time.Duration
+	// Logger takes what went wrong with Redis. Default slog.Default().
+	Logger *slog.Logger
 }
 
 // Manager is an scs.SessionManager whose sessions live in Redis, one hash per
 // session, with the route beside the application's values. Configure and use
-// the embedded manager as scs documents. Its methods are safe for use by
+// the embedded manager as scs documents, except that Store and Codec belong to
+// this package and must stay as they are. Its methods are safe for use by
 // several goroutines.
 type Manager struct {
 	*scs.SessionManager
+
+	store      *store
+	retryAfter time.Duration
+	logger     *slog.Logger
 }
 
-// New returns a manager on rdb. It panics when rdb is nil.
-func New(rdb redis.UniversalClient, cfg Config) *Manager { panic("not implemented") }
+// New returns a manager on rdb, with scs's defaults: a cookie called "session",
+// HttpOnly and SameSite Lax, and sessions of 24 hours without idle timeout. It
+// panics when rdb is nil or a duration of cfg is negative.
+func New(rdb redis.UniversalClient, cfg Config) *Manager {
+	if rdb == nil {
+		panic("sessionstore: New needs a Redis client")
+	}
+	if cfg.Timeout < 0 || cfg.RetryAfter < 0 {
+		panic("sessionstore: Config has a negative duration")
+	}
+	cfg = cfg.withDefaults()
+	sessions := scs.New()
+	m := &Manager{
+		SessionManager: sessions,
+		store:          &store{rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, sessions: sessions},
+		retryAfter:     cfg.RetryAfter,
+		logger:         cfg.Logger,
+	}
+	sessions.Store = m.store
+	sessions.Codec = codec{values: textCodec{}}
+	sessions.ErrorFunc = m.unavailable
+	sessions.Cookie.Name = "session"
+	sessions.Cookie.HttpOnly = true
+	sessions.Cookie.SameSite = http.SameSiteLaxMode
+	return m
+}
 
-// LoadAndSave loads the session of the request's cookie and saves it with the
-// answer, in the place of scs's own LoadAndSave.
-func (m *Manager) LoadAndSave(next http.Handler) http.Handler { panic("not implemented") }
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.RetryAfter == 0 {
+		c.RetryAfter = defaultRetryAfter
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
 
-// Route returns the route of the session in ctx.
-func (m *Manager) Route(ctx context.Context) (Route, bool) { return Route{}, false }
+// Load returns a context that carries the session of token, in the place of
+// scs's own Load. An unknown token gives a new session, which is not stored
+// before something is put into it and it is committed; an empty one does so
+// without asking Redis.
+func (m *Manager) Load(ctx context.Context, token string) (context.Context, error) {
+	sc := m.store.scope(ctx)
+	if sc == nil {
+		sc = new(scope)
+		ctx = m.store.withScope(ctx, sc)
+	}
+	loaded, err := m.SessionManager.Load(ctx, token)
+	sc.open()
+	return loaded, err
+}
 
-// Claim changes the route of the session in ctx by compare-and-set.
-func (m *Manager) Claim(ctx context.Context, next Route) (Route, error) { return Route{}, nil }
+// RenewToken gives the session a new token, in the place of scs's own
+// RenewToken. The route goes along. The old session ends when the new one is
+// saved, with what other requests stored in it by then; if it is gone by then,
+// the new one holds only what this request itself stored.
+func (m *Manager) RenewToken(ctx context.Context) error {
+	return m.SessionManager.RenewToken(context.WithValue(ctx, renewingKey{}, true))
+}
 
-// Key returns the session's key in Redis without the prefix: a hash of its
-// token; empty when the session is not stored.
-func (m *Manager) Key(ctx context.Context) string { return "" }
+// Destroy ends the session in Redis at once, in the place of scs's own
+// Destroy, and its route in ctx with it. What is stored afterwards in this
+// request goes into a new session.
+func (m *Manager) Destroy(ctx context.Context) error {
+	sc := m.store.scope(ctx)
+	if sc == nil {
+		return m.SessionManager.Destroy(ctx)
+	}
+	if old, _, ok := sc.renewal(); ok {
+		// The token was renewed but not saved: the old session still lives.
+		if err := m.store.DeleteCtx(ctx, old.token); err != nil {
+			return err
+		}
+	}
+	if err := m.SessionManager.Destroy(ctx); err != nil {
+		return err
+	}
+	sc.forget()
+	return nil
+}

@@ -1,0 +1,60 @@
+package sessionstore
+
+// delta is what one request changed of a session's encoded values.
+type delta struct {
+	set []field
+	del []string
+}
+
+func (d delta) empty() bool { return len(d.set) == 0 && len(d.del) == 0 }
+
+// diff tells what turns base, the values that the request loaded, into mine.
+// It compares encodings, since handlers change maps and slices in place.
+func diff(base map[string]string, mine []field) delta {
+	var d delta
+	kept := 0
+	for _, f := range mine {
+		old, ok := base[f.name]
+		if ok {
+			kept++
+		}
+		if !ok || !sameValue(old, f.value) {
+			d.set = append(d.set, f)
+		}
+	}
+	if kept == len(base) {
+		return d
+	}
+	present := fieldMap(mine)
+	for name := range base {
+		if _, ok := present[name]; !ok {
+			d.del = append(d.del, name)
+		}
+	}
+	return d
+}
+
+// merge applies a request's own changes to theirs, the values that Redis holds
+// by now: a key that only one side changed keeps that change, and of two
+// changes of one key the request's own stands.
+func merge(theirs map[string]string, own delta) map[string]string {
+	merged := make(map[string]string, len(theirs)+len(own.set))
+	for name, value := range theirs {
+		merged[name] = value
+	}
+	for _, f := range own.set {
+		merged[f.name] = f.value
+	}
+	for _, name := range own.del {
+		delete(merged, name)
+	}
+	return merged
+}
+
+func fieldMap(fields []field) map[string]string {
+	m := make(map[string]string, len(fields))
+	for _, f := range fields {
+		m[f.name] = f.value
+	}
+	return m
+}

@@ -1,0 +1,110 @@
+// Package sessionstore keeps scs sessions in Redis, one hash per session, and
+// the route of each session beside its values.
+//
+// A [Manager] is an scs.SessionManager to its users. It brings its own Load,
+// LoadAndSave, RenewToken, Destroy and Iterate, since scs tells a store neither
+// what was loaded nor whether a session is new, and a store without that
+// knowledge saves whole sessions, last writer wins.
+//
+// # Keys
+//
+// A session is the hash session:<id>, where id is the base64url SHA-256 of the
+// token: who can read Redis cannot log in as anybody. All of a session lies in
+// one cluster slot.
+//
+//	db_server, home, group, epoch   the route; absent until the first claim
+//	nonce                           the last writer of the route, or the creator
+//	expires                         absolute expiry, Unix milliseconds
+//	version                         number of saves, 1 at creation
+//	d:<key>                         a value: a letter for its type, then its text
+//	renewing                        only while the token is being replaced
+//
+// Every key has a TTL from its creation on: the time to the absolute expiry,
+// or the idle timeout and up to a twentieth more where that ends sooner. The
+// absolute expiry is checked at load as well.
+//
+// # A request
+//
+//	load ──► handler ──► save ──► headers and body ──► late save
+//	HGETALL     │      one script,                   one script, if values
+//	            │      if values changed             changed after the save
+//	            └─ claim: one script, if the route changes
+//
+// Load reads the hash in one round trip, and none without a cookie. What was
+// loaded stays in the request's context as encoded fields. Save compares with
+// it and sends the difference: fields to set and fields to delete. Nothing
+// changed, nothing sent. Two requests of one session thus keep each other's
+// keys, and of one key the later save stands. With an idle timeout, the load
+// asks for the TTL in the same round trip, and a request that changed nothing
+// moves the TTL alone, once per twentieth of the timeout.
+//
+// A session comes into being when a handler has stored something. An unknown
+// token gets no session, no key and no cookie. A cookie goes out only when a
+// write of the request saw the token alive, so that a slow answer does not
+// bring back a token that was renewed or logged out meanwhile; storing a value
+// that is there already is no write, and sends no cookie.
+//
+// # The route
+//
+// Redis is authoritative. [Manager.Claim] changes the route by compare-and-set
+// on epoch, shard and nonce together: after a failover that lost a write, one
+// epoch can have been given twice. Who loses a claim gets the winner's route.
+// Saves never write the route, except that a new session is created with the
+// route claimed for it. A renewed token carries the route along.
+//
+//	          claim                 claim: epoch + 1
+//	no route ───────► epoch 1 ─────────────────────► epoch n
+//	                     │ renew: same route, new key   │
+//	                     └──────────────┬───────────────┘
+//	                          destroy, expiry: gone
+//
+// The value db_server of the session shows the shard of the route to handlers.
+// Storing another value under that name changes what the request itself reads
+// and is never saved.
+//
+// # Scripts
+//
+// Four scripts write: create, save, claim, take (the first half of a renewal).
+// Only create brings a key into being; the others find the session alive or
+// say that it is gone ([ErrSessionGone]). go-redis repeats a script whose
+// answer got lost, so each of them may run twice in a row: a claim or a create
+// that finds its own nonce has succeeded, and a session is taken by marking it
+// before it is deleted. Writes run on a context that the client's disconnect
+// does not end. A flushed script cache heals with the next call.
+//
+// Renewal happens at the save: take the old session (it is dead to everybody
+// else from then on), merge what others stored in it, create the new one,
+// delete the old one. If the old one is gone by then, the new one gets only
+// what this request changed.
+//
+// # Failure
+//
+// Redis fails at load, with a cookie: 503 with Retry-After, no Set-Cookie; the
+// cookie works again when Redis does. Without a cookie nothing is asked and
+// nothing fails. Redis fails at save: the same 503 in the place of the
+// handler's answer. An ErrorFunc of the application's own replaces the 503.
+// Redis fails at a claim: the caller gets the error and may serve the request
+// on a shard that is not stored. Redis fails between the two halves of a
+// renewal: the old session ends after ten seconds and the player logs in
+// again.
+//
+// A value that cannot be decoded, of a type that this program does not know,
+// reads as absent through scs's getters and stays in Redis as it is.
+//
+// # Limits
+//
+//   - A slow answer whose save ran just before another request renewed the
+//     token can reach the browser after the renewal's and overwrite the new
+//     cookie with the dead one.
+//   - gorilla/websocket writes the headers of an upgrade itself, so the cookie
+//     of a session created in that request is lost; coder/websocket sends it.
+//   - chi's Recoverer mounted inside LoadAndSave turns a panic into an answer,
+//     with which the half-done session is saved. Mount it outside.
+//   - A value first stored after the answer began is saved only if the client
+//     has the session's token already. A token renewed so late is not renewed.
+//   - A save repeated by go-redis after another request stored the same key
+//     overwrites it.
+//   - Expiry compares the hosts' clocks; they should agree to a second.
+//   - scs starts a goroutine for its own memory store when a manager is made
+//     and offers no safe way to stop it.
+package sessionstore

@@ -1,0 +1,26 @@
+package sessionstore
+
+import "errors"
+
+var (
+	// ErrSessionGone says that the session was destroyed or ran out after this
+	// request loaded it. Nothing was stored, and nothing will be: a session
+	// that is gone stays gone. LoadAndSave lets the handler's answer stand and
+	// sends no cookie.
+	ErrSessionGone = errors.New("sessionstore: the session is gone")
+
+	// ErrNotLoaded says that the context carries no session that this package
+	// loaded. Mount Manager.LoadAndSave, or call Manager.Load; the methods of
+	// the embedded scs.SessionManager with the same names do not do.
+	ErrNotLoaded = errors.New("sessionstore: no session in the context: is Manager.LoadAndSave mounted?")
+
+	// ErrNoShard refuses a claim that names no shard.
+	ErrNoShard = errors.New("sessionstore: a claimed route needs a shard")
+
+	// ErrContended says that the stored route changed faster than a claim
+	// could follow. Nothing was stored.
+	ErrContended = errors.New("sessionstore: the route keeps changing")
+)
+
+// errMalformed says that packed session data cannot be unpacked.
+var errMalformed = errors.New("sessionstore: malformed session data")

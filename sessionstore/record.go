@@ -1,0 +1,83 @@
+package sessionstore
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The fields of a session's hash. Everything but the application's values is
+// the store's own.
+const (
+	fieldShard    = "db_server"
+	fieldHome     = "home"
+	fieldGroup    = "group"
+	fieldEpoch    = "epoch"
+	fieldNonce    = "nonce"
+	fieldExpires  = "expires"
+	fieldVersion  = "version"
+	fieldRenewing = "renewing"
+
+	valuePrefix = "d:"
+)
+
+// record is a session as its hash holds it.
+type record struct {
+	route    Route
+	nonce    string            // of the last writer of the route
+	deadline int64             // the absolute expiry, Unix milliseconds
+	values   map[string]string // the d:<key> fields, encoded
+}
+
+// parseRecord reads the hash of a session. False: there is no live session in
+// it; it is absent, over, being renewed, or no session at all. It takes fields
+// over.
+func parseRecord(fields map[string]string, now time.Time) (record, bool) {
+	deadline, err := strconv.ParseInt(fields[fieldExpires], 10, 64)
+	if err != nil || fields[fieldVersion] == "" || fields[fieldRenewing] != "" {
+		return record{}, false
+	}
+	if deadline <= now.UnixMilli() {
+		return record{}, false
+	}
+	rec := record{
+		route:    parseRoute(fields[fieldGroup], fields[fieldShard], fields[fieldHome], fields[fieldEpoch]),
+		nonce:    fields[fieldNonce],
+		deadline: deadline,
+		values:   fields,
+	}
+	for name := range fields {
+		if !strings.HasPrefix(name, valuePrefix) {
+			delete(fields, name)
+		}
+	}
+	return rec, true
+}
+
+// parseRoute reads a route from its fields. An unreadable epoch counts as 0:
+// the next claim then fails on the comparison and learns what stands.
+func parseRoute(group, shard, home, epoch string) Route {
+	if shard == "" {
+		return Route{}
+	}
+	n, err := strconv.ParseUint(epoch, 10, 64)
+	if err != nil {
+		n = 0
+	}
+	return Route{Group: group, Shard: shard, Home: home, Epoch: n}
+}
+
+// routeFields are the arguments of HSET that store r; none for no route.
+func routeFields(r Route) []any {
+	if r.IsZero() {
+		return nil
+	}
+	return []any{
+		fieldShard, r.Shard,
+		fieldHome, r.Home,
+		fieldGroup, r.Group,
+		fieldEpoch, formatEpoch(r.Epoch),
+	}
+}
+
+func formatEpoch(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,122 @@
+package sessionstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/shardhop/shardhop/internal/route"
+)
+
+// Route says which shard serves a session: its Group, Shard, Home and Epoch.
+type Route = route.Route
+
+// claimTries bounds how often a claim follows a stored session whose route
+// vanished. It takes a Redis failover to need the second.
+const claimTries = 3
+
+// Route returns the route of the session in ctx, as this request last saw it.
+// False: the session has none, or there is no session.
+func (m *Manager) Route(ctx context.Context) (Route, bool) {
+	sc := m.store.scope(ctx)
+	if sc == nil {
+		return Route{}, false
+	}
+	r, _ := sc.current()
+	return r, !r.IsZero()
+}
+
+// Claim stores next as the route of the session in ctx, if the stored route is
+// still the one that Route returned; the epoch is always the next one after
+// that, whatever next says. It returns the route that stands afterwards: next,
+// or the winner's when another request was faster. GetString(ctx, "db_server")
+// gives its shard from then on.
+//
+// For a session that is not stored yet, next is kept in ctx and written when
+// the session is created.
+//
+// The write does not end with the client's context but after Config.Timeout.
+// The errors are ErrSessionGone, ErrNotLoaded, ErrNoShard, ErrContended and
+// Redis's own; after one of these nothing is known to be stored, and the route
+// is returned as it was.
+func (m *Manager) Claim(ctx context.Context, next Route) (Route, error) {
+	sc := m.store.scope(ctx)
+	if sc == nil {
+		return Route{}, ErrNotLoaded
+	}
+	before, _ := sc.current()
+	if next.IsZero() {
+		return before, ErrNoShard
+	}
+	stands, err := m.store.claim(ctx, sc, sc.state(m.storeToken(ctx)), next)
+	if err != nil {
+		return before, err
+	}
+	if m.GetString(ctx, fieldShard) != stands.Shard {
+		m.Put(ctx, fieldShard, stands.Shard)
+	}
+	return stands, nil
+}
+
+// Key returns the session's key in Redis without the prefix: a hash of its
+// token; empty when the session is not stored.
+func (m *Manager) Key(ctx context.Context) string {
+	sc := m.store.scope(ctx)
+	if sc == nil {
+		return ""
+	}
+	st := sc.state(m.storeToken(ctx))
+	if st == nil || sc.view(st).gone {
+		return ""
+	}
+	return st.key[len(m.store.prefix):]
+}
+
+// storeToken is the token of the session in ctx as scs hands it to the store.
+func (m *Manager) storeToken(ctx context.Context) string {
+	return m.storeName(m.Token(ctx))
+}
+
+func (m *Manager) storeName(token string) string {
+	if token == "" || !m.HashTokenInStore {
+		return token
+	}
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// claim makes next the route of st, or of the session to be created when st is
+// nil.
+func (s *store) claim(ctx context.Context, sc *scope, st *state, next Route) (Route, error) {
+	if st == nil {
+		return sc.keep(next), nil
+	}
+	if sc.view(st).gone {
+		return Route{}, ErrSessionGone
+	}
+	ctx, cancel := s.detach(ctx)
+	defer cancel()
+	nonce := newNonce()
+	for range claimTries {
+		base, baseNonce := sc.current()
+		next.Epoch = base.Epoch + 1
+		o, stands, standsNonce, err := s.runClaim(ctx, st.key, base, baseNonce, next, nonce)
+		switch {
+		case err != nil:
+			return Route{}, fmt.Errorf("sessionstore: claim: %w", err)
+		case o == claimGone:
+			sc.lost(st)
+			return Route{}, ErrSessionGone
+		case o == claimWon:
+			sc.follow(next, nonce)
+			return next, nil
+		}
+		sc.follow(stands, standsNonce)
+		// Lost to no route at all: Redis forgot it. Claim on that.
+		if !stands.IsZero() {
+			return stands, nil
+		}
+	}
+	return Route{}, ErrContended
+}

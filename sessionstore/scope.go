@@ -1,0 +1,193 @@
+package sessionstore
+
+import (
+	"sync"
+	"time"
+)
+
+// scope carries from load to save what one request knows of the sessions that
+// it touched; scs itself tells a store neither what was loaded nor whether a
+// session is new. It lives in the request's context. A handler may use its
+// session from several goroutines, so mu guards everything, the states
+// included; no call to Redis is made under it.
+type scope struct {
+	mu     sync.Mutex
+	states []*state // as loaded or created
+
+	route   Route  // of the request's session
+	nonce   string // of the last writer of route
+	pending bool   // route waits for the session to be created
+
+	renewed    *state // the session whose token was renewed, until the save
+	renewNonce string // marks the take of renewed as this request's
+
+	opened    bool // Load is over; what is found from now on is not the request's own
+	destroyed bool
+
+	// iterated is the one session that Iterate shows in this scope.
+	iterated map[string][]byte
+}
+
+// state is what the request knows of one stored session. token, key and the
+// map in values are never changed in place.
+type state struct {
+	token string // as scs hands it to the store
+	key   string // in Redis
+
+	values    map[string]string // encoded, as loaded or last saved by this request
+	deadline  int64             // absolute expiry, Unix milliseconds
+	expiry    time.Time         // of the key in Redis; zero when unknown
+	gone      bool              // destroyed or over
+	confirmed bool              // a write of this request found or made it
+}
+
+// state returns what is known of token, or nil.
+func (sc *scope) state(token string) *state {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for _, st := range sc.states {
+		if st.token == token {
+			return st
+		}
+	}
+	return nil
+}
+
+// loaded notes a session read from Redis. If it is the request's own, its route
+// counts, and loaded returns the shard to show. Others are sources of
+// MergeSession, which moves values and never a route.
+func (sc *scope) loaded(st *state, rec record) (shard string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.states = append(sc.states, st)
+	if sc.opened {
+		return ""
+	}
+	sc.route, sc.nonce = rec.route, rec.nonce
+	return rec.route.Shard
+}
+
+// open notes that the request has its session, stored or not.
+func (sc *scope) open() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.opened = true
+}
+
+// view returns a copy of st to work on.
+func (sc *scope) view(st *state) state {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return *st
+}
+
+// saved notes that Redis took a write of st.
+func (sc *scope) saved(st *state, w write, changed bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if changed {
+		// The base of the next comparison is what this request wants, not
+		// what it is merged with: or its next save would delete the keys
+		// that others stored.
+		st.values = fieldMap(w.fields)
+	}
+	st.deadline, st.expiry, st.confirmed = w.deadline, w.expiry, true
+}
+
+// created notes a session that this request brought into being.
+func (sc *scope) created(st *state, r Route, nonce string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.states = append(sc.states, st)
+	sc.route, sc.nonce, sc.pending = r, nonce, false
+	sc.renewed = nil
+}
+
+// lost notes that st is no more.
+func (sc *scope) lost(st *state) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	st.gone = true
+}
+
+// forget empties the scope of the session that the request destroyed.
+func (sc *scope) forget() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.route, sc.nonce, sc.pending = Route{}, "", false
+	sc.renewed = nil
+	sc.destroyed = true
+}
+
+// renew notes that the token of st is to be replaced at the next save. After
+// two renewals before a save it is still the stored session that counts.
+func (sc *scope) renew(st *state) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.renewed == nil && st != nil {
+		sc.renewed, sc.renewNonce = st, newNonce()
+	}
+}
+
+// renewal returns a copy of the session to be replaced, and the nonce to take
+// it with.
+func (sc *scope) renewal() (old state, nonce string, ok bool) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.renewed == nil {
+		return state{}, "", false
+	}
+	return *sc.renewed, sc.renewNonce, true
+}
+
+// current returns the route as this request knows it.
+func (sc *scope) current() (r Route, nonce string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.route, sc.nonce
+}
+
+// follow takes over the route that stands in Redis.
+func (sc *scope) follow(r Route, nonce string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.route, sc.nonce = r, nonce
+}
+
+// keep holds next for the creation of the session.
+func (sc *scope) keep(next Route) Route {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	next.Epoch = sc.route.Epoch + 1
+	sc.route, sc.pending = next, true
+	return next
+}
+
+// creationRoute is the route of a session about to be created. stored is the
+// one of the session that it replaces, which may have moved since it was
+// loaded; a route claimed after the renewal is newer than both.
+func (sc *scope) creationRoute(stored Route) Route {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.pending || stored.IsZero() {
+		return sc.route
+	}
+	return stored
+}
+
+// cookie returns the expiry of the cookie for token. False: no write of this
+// request saw the token alive, so a cookie could bring back a dead one.
+func (sc *scope) cookie(token string) (expiry time.Time, ok bool) {
+	st := sc.state(token)
+	if st == nil {
+		return time.Time{}, false
+	}
+	v := sc.view(st)
+	return v.expiry, v.confirmed && !v.gone
+}
+
+func (sc *scope) wasDestroyed() bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.destroyed
+}

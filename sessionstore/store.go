@@ -1,0 +1,301 @@
+package sessionstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// store is the scs.CtxStore of a Manager. It is safe for use by several
+// goroutines; what belongs to one request stands in its scope.
+type store struct {
+	rdb     redis.UniversalClient
+	prefix  string
+	timeout time.Duration
+	// sessions is read for the idle timeout, which scs lets its users set at
+	// any time before the first request.
+	sessions *scs.SessionManager
+}
+
+var (
+	_ scs.CtxStore         = (*store)(nil)
+	_ scs.IterableCtxStore = (*store)(nil)
+)
+
+// write is what a request wants a session to be.
+type write struct {
+	token    string
+	fields   []field
+	deadline int64     // absolute expiry, Unix milliseconds
+	expiry   time.Time // of the key
+}
+
+type scopeKey struct{ s *store }
+
+func (s *store) scope(ctx context.Context) *scope {
+	sc, _ := ctx.Value(scopeKey{s}).(*scope)
+	return sc
+}
+
+func (s *store) withScope(ctx context.Context, sc *scope) context.Context {
+	return context.WithValue(ctx, scopeKey{s}, sc)
+}
+
+// renewingKey marks the context of a DeleteCtx that belongs to a renewal.
+type renewingKey struct{}
+
+// key names the session of token in Redis, where nobody shall find a token.
+func (s *store) key(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return s.prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// detach returns a context that the client's disconnect does not end.
+func (s *store) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+}
+
+// FindCtx loads a session; the first load of a token in a scope counts.
+func (s *store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	sc := s.scope(ctx)
+	if sc == nil {
+		return nil, false, ErrNotLoaded
+	}
+	if st := sc.state(token); st != nil {
+		known := sc.view(st)
+		return packRecord(known.deadline, known.values, ""), !known.gone, nil
+	}
+	key := s.key(token)
+	rec, expiry, ok, err := s.fetch(ctx, key)
+	if err != nil {
+		return nil, false, fmt.Errorf("sessionstore: load: %w", err)
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	st := &state{token: token, key: key, values: rec.values, deadline: rec.deadline, expiry: expiry}
+	shard := sc.loaded(st, rec)
+	return packRecord(rec.deadline, rec.values, shard), true, nil
+}
+
+// fetch reads one session in one round trip. The key's expiry is only asked
+// for under an idle timeout, and zero otherwise.
+func (s *store) fetch(ctx context.Context, key string) (rec record, expiry time.Time, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if s.sessions.IdleTimeout <= 0 {
+		fields, err := s.rdb.HGetAll(ctx, key).Result()
+		if err != nil {
+			return record{}, time.Time{}, false, err
+		}
+		rec, ok = parseRecord(fields, time.Now())
+		return rec, time.Time{}, ok, nil
+	}
+	pipe := s.rdb.Pipeline()
+	fields, ttl := pipe.HGetAll(ctx, key), pipe.PTTL(ctx, key)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return record{}, time.Time{}, false, err
+	}
+	now := time.Now()
+	if ttl.Val() > 0 {
+		expiry = now.Add(ttl.Val())
+	}
+	rec, ok = parseRecord(fields.Val(), now)
+	return rec, expiry, ok, nil
+}
+
+// CommitCtx saves a session: the changes of one that was loaded in this scope,
+// the whole of one that was not.
+func (s *store) CommitCtx(ctx context.Context, token string, packed []byte, expiry time.Time) error {
+	deadline, fields, err := unpack(packed)
+	if err != nil {
+		return err
+	}
+	sc := s.scope(ctx)
+	if sc == nil {
+		sc = new(scope) // nothing is known, so nothing can be but created
+	}
+	ctx, cancel := s.detach(ctx)
+	defer cancel()
+	w := write{
+		token:    token,
+		fields:   fields,
+		deadline: deadline,
+		expiry:   keyExpiry(expiry, time.UnixMilli(deadline), s.slack()),
+	}
+	if st := sc.state(token); st != nil {
+		return s.update(ctx, sc, st, w)
+	}
+	return s.create(ctx, sc, w)
+}
+
+// update saves what w changes of st, and nothing when it changes nothing.
+func (s *store) update(ctx context.Context, sc *scope, st *state, w write) error {
+	old := sc.view(st)
+	if old.gone {
+		return ErrSessionGone
+	}
+	ttl := time.Until(w.expiry)
+	if ttl < time.Millisecond {
+		return s.expire(ctx, sc, st, w.deadline != old.deadline)
+	}
+	d := diff(old.values, w.fields)
+	moved := w.deadline != old.deadline
+	if d.empty() && !moved && !s.touchDue(old.expiry, w.expiry) {
+		return nil
+	}
+	var set []any
+	for _, f := range d.set {
+		set = append(set, f.name, f.value)
+	}
+	if moved {
+		set = append(set, fieldExpires, strconv.FormatInt(w.deadline, 10))
+	}
+	if !moved && s.sessions.IdleTimeout <= 0 {
+		ttl = 0 // another request may have moved the deadline meanwhile
+	}
+	live, err := s.runSave(ctx, old.key, ttl, set, d.del)
+	if err != nil {
+		return fmt.Errorf("sessionstore: save: %w", err)
+	}
+	if !live {
+		sc.lost(st)
+		return ErrSessionGone
+	}
+	sc.saved(st, w, !d.empty())
+	return nil
+}
+
+// expire ends a session that ran out before it was saved. It deletes it only
+// when this request moved the deadline: another one may have moved it the
+// other way, and else the TTL does it.
+func (s *store) expire(ctx context.Context, sc *scope, st *state, moved bool) error {
+	if moved {
+		if err := s.remove(ctx, st.key); err != nil {
+			return err
+		}
+	}
+	sc.lost(st)
+	return ErrSessionGone
+}
+
+// create stores a new session, or the one that follows a renewed token. A
+// session in which nothing was stored is not worth a key.
+func (s *store) create(ctx context.Context, sc *scope, w write) error {
+	ttl := time.Until(w.expiry)
+	if ttl < time.Millisecond {
+		return ErrSessionGone
+	}
+	values, route, keep, err := s.content(ctx, sc, w.fields)
+	if err != nil || !keep {
+		return err
+	}
+	nonce := newNonce()
+	args := []any{fieldExpires, strconv.FormatInt(w.deadline, 10), fieldVersion, 1, fieldNonce, nonce}
+	args = append(args, routeFields(route)...)
+	for name, value := range values {
+		args = append(args, name, value)
+	}
+	st := &state{token: w.token, key: s.key(w.token), values: fieldMap(w.fields),
+		deadline: w.deadline, expiry: w.expiry, confirmed: true}
+	made, err := s.runCreate(ctx, st.key, nonce, ttl, args)
+	if err != nil {
+		return fmt.Errorf("sessionstore: create: %w", err)
+	}
+	if !made {
+		return ErrNotLoaded
+	}
+	old, _, renewed := sc.renewal()
+	sc.created(st, route, nonce)
+	if renewed {
+		// Taken, it is dead already and its TTL buries it if this fails.
+		_ = s.remove(ctx, old.key)
+	}
+	return nil
+}
+
+// content is what a session about to be created holds: mine, and after a
+// renewal also what others changed meanwhile in the session that it replaces.
+// If that one is gone, a logout won, and only what this request itself stored
+// goes on.
+func (s *store) content(ctx context.Context, sc *scope, mine []field) (values map[string]string, r Route, keep bool, err error) {
+	old, nonce, renewed := sc.renewal()
+	if !renewed {
+		return fieldMap(mine), sc.creationRoute(Route{}), len(mine) > 0, nil
+	}
+	theirs, live, err := s.runTake(ctx, old.key, nonce)
+	if err != nil {
+		return nil, Route{}, false, fmt.Errorf("sessionstore: renew: %w", err)
+	}
+	own := diff(old.values, mine)
+	if !live {
+		return fieldMap(own.set), sc.creationRoute(Route{}), len(own.set) > 0, nil
+	}
+	return merge(theirs.values, own), sc.creationRoute(theirs.route), true, nil
+}
+
+// DeleteCtx ends a session. In a renewal it only notes it: the old session
+// goes when the new one is saved.
+func (s *store) DeleteCtx(ctx context.Context, token string) error {
+	if token == "" {
+		return nil
+	}
+	sc := s.scope(ctx)
+	if sc != nil && ctx.Value(renewingKey{}) != nil {
+		sc.renew(sc.state(token))
+		return nil
+	}
+	key := s.key(token)
+	var st *state
+	if sc != nil {
+		if st = sc.state(token); st != nil {
+			key = st.key
+		}
+	}
+	ctx, cancel := s.detach(ctx)
+	defer cancel()
+	if err := s.remove(ctx, key); err != nil {
+		return err
+	}
+	if st != nil {
+		sc.lost(st)
+	}
+	return nil
+}
+
+func (s *store) remove(ctx context.Context, key string) error {
+	if err := s.rdb.Del(ctx, key).Err(); err != nil {
+		return fmt.Errorf("sessionstore: delete: %w", err)
+	}
+	return nil
+}
+
+// AllCtx gives scs's Iterate the session that Manager.Iterate is at.
+func (s *store) AllCtx(ctx context.Context) (map[string][]byte, error) {
+	sc := s.scope(ctx)
+	if sc == nil || sc.iterated == nil {
+		return nil, ErrNotLoaded
+	}
+	return sc.iterated, nil
+}
+
+// Find serves callers without a context, which can have loaded nothing.
+func (s *store) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit creates a session.
+func (s *store) Commit(token string, packed []byte, expiry time.Time) error {
+	return s.CommitCtx(context.Background(), token, packed, expiry)
+}
+
+// Delete ends a session.
+func (s *store) Delete(token string) error {
+	return s.DeleteCtx(context.Background(), token)
+}
