@@ -8,20 +8,20 @@
 //
 // # What happens to a request
 //
-//	           route of the session, or first assignment in Config.Group
-//	                                   │
-//	                                   ▼
-//	  503 ◄── none to be had ── Lease: connect and verify ◄─────────┐
-//	                                   │                            │
-//	          the session's own shard ─┤ another shard              │
-//	                     │             ▼                            │
-//	                     │           Claim ── lost: release, follow the winner
-//	                     │             │  └── error: a detour, served but not stored
-//	                     ▼             ▼
-//	                         the handler runs
-//	                                   │
-//	                                   ▼
-//	       its context ends, then the connection goes back
+//	         route of the session, or first assignment in Config.Group
+//	                                 │
+//	                                 ▼
+//	503 ◄── none to be had ── Lease: connect and verify ◄─────────┐
+//	                                 │                            │
+//	        the session's own shard ─┤ another shard              │
+//	                   │             ▼                            │
+//	                   │           Claim ── lost: release, follow the winner
+//	                   │             │  └── error: a detour, served but not stored
+//	                   ▼             ▼
+//	                       the handler runs
+//	                                 │
+//	                                 ▼
+//	     its context ends, then the connection goes back
 //
 // The order is fixed: a route is stored only for a shard that was reached, and
 // the handler runs only after the route is stored or is known not to be. The
@@ -33,12 +33,11 @@
 //
 // A request has one seat, and the seat has at most one lease at a time:
 //
-//	         Acquire, Tx                    Release, stream, hijack
-//	empty ─────────────────► holding ─────────────────────────────► given back
-//	(lazy)                   │  ▲  ▲                                   │
-//	      Tx lost it, or     │  │  └───────────── Acquire, Tx ──────────┘
-//	      Assign, Move failed▼  │ Acquire, Tx
-//	                        without
+//	empty ── Acquire, Tx ──► holding ── Release, stream, hijack ──► given back
+//	 (lazy mode)              │   ▲                                    │
+//	       lost in Tx, or     │   │                                    │
+//	       Assign, Move failed▼   └── Acquire, Tx, Assign, Move ◄──────┤
+//	                       without ────────────────────────────────────┘
 //
 // From everywhere the handler's return leads to ended, also by a panic, which
 // goes on untouched. Given back, Conn panics with the remedy, since the

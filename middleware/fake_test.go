@@ -146,12 +146,6 @@ func (f *fleet) set(shard string, down bool) {
 	f.down[shard] = down
 }
 
-func (f *fleet) outNow() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.out
-}
-
 type loan struct {
 	fleet *fleet
 	shard string
@@ -159,14 +153,8 @@ type loan struct {
 	once  sync.Once
 }
 
-type loanKey struct{}
-
 func (l *loan) Conn() *sql.Conn { return l.conn }
 func (l *loan) Shard() string   { return l.shard }
-func (l *loan) Context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, loanKey{}, l)
-}
-
 func (l *loan) Release() {
 	l.once.Do(func() {
 		if l.fleet.onRelease != nil {

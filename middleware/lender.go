@@ -23,7 +23,6 @@ type layout interface {
 type lease interface {
 	Conn() *sql.Conn
 	Shard() string
-	Context(ctx context.Context) context.Context
 	Release()
 }
 

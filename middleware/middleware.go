@@ -67,7 +67,7 @@ func (m *mount) wrap(next http.Handler) http.Handler {
 // serve seats the request, runs the handler and clears the seat. Nothing here
 // recovers a panic: the deferred end does its work and the panic goes on.
 func (m *mount) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	s := newSeat(m, r.Context())
+	s := m.newSeat(r.Context())
 	defer s.end()
 	if !m.cfg.Lazy {
 		if _, err := s.acquire(s.ctx); err != nil {

@@ -55,7 +55,7 @@ func TestRoute(t *testing.T) {
 		{name: "unknown group", stored: home("q", "z", 1), status: 503, want: home("q", "z", 1), log: "unknown group",
 			reason: "no other group may serve it"},
 		{name: "route without group", stored: middleware.Route{Shard: "b", Home: "b", Epoch: 1}, status: 200, shard: "b",
-			want: middleware.Route{Shard: "b", Home: "b", Epoch: 1},
+			want:   middleware.Route{Shard: "b", Home: "b", Epoch: 1},
 			reason: "the default group is assumed"},
 	}
 	for _, tt := range tests {

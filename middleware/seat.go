@@ -10,8 +10,11 @@ import (
 // the earlier ones. The goroutine of the request and any that the handler
 // starts come by.
 type seat struct {
-	mount  *mount
-	ctx    *seatContext
+	mount *mount
+	// ctx is what the handler gets. It lives as long as the request, whichever
+	// leases come and go, so that a stream that gave its connection back is
+	// not cut off.
+	ctx    context.Context
 	cancel context.CancelFunc
 	// named is the shard that the session named when the request came in.
 	named string
@@ -20,10 +23,8 @@ type seat struct {
 	turn chan struct{}
 
 	mu sync.Mutex // guards the rest
-	// lease is nil when the request holds none; leaseCtx is its context, made
-	// when first asked for.
-	lease    lease
-	leaseCtx context.Context
+	// lease is nil when the request holds none.
+	lease lease
 	// shard is the one of the present lease, or of the last.
 	shard string
 	// conn is the connection of the present lease, or the closed one of a
@@ -39,10 +40,10 @@ type seat struct {
 	ended bool
 }
 
-func newSeat(m *mount, parent context.Context) *seat {
+func (m *mount) newSeat(parent context.Context) *seat {
 	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
 	ctx, cancel := context.WithCancel(parent)
-	s.ctx, s.cancel = &seatContext{ctx, s}, cancel
+	s.ctx, s.cancel = context.WithValue(ctx, seatKey{}, s), cancel
 	if rt, ok := m.cfg.Sessions.Route(parent); ok {
 		s.named = rt.Shard
 	}
@@ -167,7 +168,7 @@ func (s *seat) end() {
 
 func (s *seat) vacateLocked() lease {
 	l := s.lease
-	s.lease, s.leaseCtx = nil, nil
+	s.lease = nil
 	return l
 }
 
@@ -188,4 +189,16 @@ func (s *seat) rotated() bool {
 		due = s.chosen
 	}
 	return due != "" && s.shard != "" && s.shard != due
+}
+
+type seatKey struct{}
+
+// seatOf returns the seat of the request that ctx belongs to. It panics when
+// there is none, in the name of the exported function that was called.
+func seatOf(ctx context.Context, fn string) *seat {
+	s, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok {
+		panic("middleware: " + fn + " found no request in this context: is middleware.New mounted, and is this the context of its request (r.Context())?")
+	}
+	return s
 }
