@@ -20,9 +20,9 @@ type answer struct {
 	sent atomic.Bool // the header has left, or the socket is the handler's
 }
 
-// wrap returns a writer with exactly the optional interfaces of the base.
+// wrap returns a writer with the optional interfaces of the base.
 func (a *answer) wrap() http.ResponseWriter {
-	return httpsnoop.Wrap(a.base, httpsnoop.Hooks{
+	return httpsnoop.Wrap(controllable(a.base), httpsnoop.Hooks{
 		WriteHeader: a.writeHeader,
 		Write:       a.write,
 		WriteString: a.writeString,
@@ -131,3 +131,26 @@ func (a *answer) hijack(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 		return conn, rw, err
 	}
 }
+
+// controllable returns w so that Flush and Hijack cannot be found only by
+// unwrapping it, which is how a http.ResponseController would go past the
+// hooks.
+func controllable(w http.ResponseWriter) http.ResponseWriter {
+	_, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
+	_, flushes := w.(http.Flusher)
+	_, hijacks := w.(http.Hijacker)
+	if !unwraps || flushes && hijacks {
+		return w
+	}
+	return controlled{w, http.NewResponseController(w)}
+}
+
+// controlled has all methods of a controller on the writer itself.
+type controlled struct {
+	http.ResponseWriter
+	*http.ResponseController
+}
+
+func (c controlled) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c controlled) FlushError() error           { return c.ResponseController.Flush() }
+func (c controlled) Flush()                      { _ = c.FlushError() } // http.Flusher knows no error

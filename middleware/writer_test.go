@@ -186,3 +186,48 @@ func TestHijackFails(t *testing.T) {
 		t.Error("the answer does not name the shard")
 	}
 }
+
+// opaque is a writer as many loggers make one: all that it offers beyond the
+// least is a way to the one beneath.
+type opaque struct{ http.ResponseWriter }
+
+func (o opaque) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// TestUnwrapOnly holds that neither a flush nor a hijack gets past the
+// middleware on a writer that can only be unwrapped.
+func TestUnwrapOnly(t *testing.T) {
+	for name, act := range map[string]func(w http.ResponseWriter) error{
+		"flush": func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", "text/event-stream")
+			return http.NewResponseController(w).Flush()
+		},
+		"flusher": func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			return nil
+		},
+		"hijack": func(w http.ResponseWriter) error {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				defer func() { _ = conn.Close() }()
+				writeRaw(t, rw)
+			}
+			return err
+		},
+	} {
+		rg := newRig(t, "g/a")
+		h := rg.handler(func(w http.ResponseWriter, _ *http.Request) {
+			if err := act(w); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if rg.fleet.out != 0 {
+				t.Errorf("%s: the connection is still out", name)
+			}
+		})
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(opaque{w}, r)
+		}))
+		fetch(t, srv.URL)
+		srv.Close()
+	}
+}
