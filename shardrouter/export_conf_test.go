@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardhop/shardhop/healthcache"
 )
 
 // What the tests of the pure functions call.
@@ -30,3 +32,31 @@ var (
 )
 
 func Classify(err error, at Occasion) Verdict { return classify(err, at) }
+
+// CandidateInput is candidateInput with fields that a test can set.
+type CandidateInput struct {
+	Ring     []Shard
+	Route    Route
+	Picked   bool
+	Key      string
+	Health   healthcache.Snapshot
+	Rotation Rotation
+	RotateTo RotateTo
+	Copies   func(a, b string) bool
+}
+
+func Candidates(in CandidateInput) (attempts, outOfService []string) {
+	return candidates(candidateInput{
+		ring: in.Ring, route: in.Route, picked: in.Picked, key: in.Key, health: in.Health,
+		rotation: in.Rotation, rotateTo: in.RotateTo, copies: in.Copies,
+	})
+}
+
+func Assignable(ring []Shard, group string, health healthcache.Snapshot) []Shard {
+	return assignable(ring, group, health)
+}
+
+type Assigner struct{ a *assigner }
+
+func NewAssigner(p Policy, inUse func(string) int) Assigner { return Assigner{newAssigner(p, inUse)} }
+func (t Assigner) Next(present []Shard) string              { return t.a.next(present) }
