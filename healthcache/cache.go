@@ -2,79 +2,177 @@ package healthcache
 
 import (
 	"context"
-	"log/slog"
+	"crypto/rand"
+	"fmt"
+	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// ProbeFunc asks one shard how it is: a full handshake and a query, on a
-// connection of its own. It must return when ctx is done.
-type ProbeFunc func(ctx context.Context, shard string) Result
+// Cache knows the health of every shard. Its methods are safe for use by
+// several goroutines. Before Start nothing is probed: Settle and Check then
+// wait for their contexts.
+type Cache struct {
+	cfg   Config
+	board *board
+	fleet *fleet // nil without Redis
 
-// Config configures a [Cache]. Shards and Probe are required.
-type Config struct {
-	// Shards are the names to watch.
-	Shards []string
-	// Probe asks one shard how it is. Required.
-	Probe ProbeFunc
-	// Redis shares what is known with the other instances. Nil: this instance
-	// stands alone and probes every shard itself.
-	Redis redis.UniversalClient
-	// Interval between two probes of a shard, and between two refreshes of the
-	// snapshot. Default 1s.
-	Interval time.Duration
-	// ProbeTimeout bounds a periodic probe. Default 3s.
-	ProbeTimeout time.Duration
-	// SuspicionTimeout bounds a probe that a suspicion asked for. Default 1s.
-	SuspicionTimeout time.Duration
-	// Instance names this process in the health keys. Default host:pid and a
-	// random suffix.
-	Instance string
-	// Logger takes one line per change of state. Default slog.Default().
-	Logger *slog.Logger
-	// OnChange is called for every change of state, without locks, and must
-	// not block. Optional.
-	OnChange func(Change)
+	starting, closing sync.Once
+	stop              context.CancelFunc
+	working           sync.WaitGroup // probers, refresher, reporter
+	telling           sync.WaitGroup // the goroutine that passes changes on
+	told              chan struct{}  // closed when no more changes will come
 }
 
-// Cache knows the health of every shard. Its methods are safe for use by
-// several goroutines.
-type Cache struct{}
+// New returns a cache that knows nothing yet: every shard is Unknown until
+// Start has let it look. It fails when cfg is malformed, and does no I/O.
+func New(cfg Config) (*Cache, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg.Shards = append([]string(nil), cfg.Shards...)
+	token := cfg.Instance + "/" + rand.Text()
+	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{})}
+	if cfg.Redis != nil {
+		c.fleet = newFleet(cfg.Redis, token, cfg.life(), cfg.refreshTimeout())
+	}
+	return c, nil
+}
 
-// New returns a cache that knows nothing yet. It fails when cfg is malformed.
-func New(cfg Config) (*Cache, error) { panic("not implemented") }
+// Start begins probing and refreshing, and returns at once. Call it once;
+// further calls, and calls after Close, do nothing.
+func (c *Cache) Start() {
+	c.starting.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		c.stop = cancel
+		c.board.begin()
+		for _, shard := range c.cfg.Shards {
+			p := &prober{board: c.board, probe: c.cfg.Probe, know: c.board.shards[shard]}
+			c.working.Go(func() { p.run(ctx) })
+		}
+		if c.fleet != nil {
+			c.working.Go(func() { c.refreshing(ctx) })
+			c.working.Go(func() { c.reporting(ctx) })
+		}
+		c.telling.Go(func() { c.board.notices.run(c.told, c.tell) })
+	})
+}
 
-// Start begins probing and refreshing. Call it once.
-func (c *Cache) Start() {}
+// Close cancels running probes, hands the leases back, passes on the changes
+// that are left, and returns when every goroutine of the cache has ended. What
+// is known stays readable. It is idempotent, and must not be called by
+// OnChange.
+func (c *Cache) Close() {
+	c.closing.Do(func() {
+		c.board.close()
+		c.starting.Do(func() {}) // a later Start does nothing
+		if c.stop != nil {
+			c.stop()
+		}
+		c.working.Wait()
+		c.board.abandon()
+		if c.fleet != nil {
+			c.release()
+		}
+		close(c.told)
+		c.telling.Wait()
+	})
+}
 
-// Close stops every goroutine of the cache and waits for them. It is
-// idempotent.
-func (c *Cache) Close() {}
+// Snapshot returns what is known now. It reads memory only, and the map must
+// not be written to.
+func (c *Cache) Snapshot() Snapshot { return *c.board.snapshot.Load() }
 
-// Snapshot returns what is known now. It reads memory only.
-func (c *Cache) Snapshot() Snapshot { return nil }
+// View returns what is known of one shard; the zero View for a shard that is
+// not watched. It reads memory only.
+func (c *Cache) View(shard string) View { return c.Snapshot()[shard] }
 
-// View returns what is known of one shard. It reads memory only.
-func (c *Cache) View(shard string) View { return View{} }
-
-// Suspect asks for an immediate probe of shard because of reason. Calls while
-// a probe runs join it, and shorten it to the suspicion's timeout. It never
-// blocks.
-func (c *Cache) Suspect(shard, reason string) {}
+// Suspect tells of a failed request: the shard is Suspect in the eyes of this
+// instance until an immediate probe, bounded by SuspicionTimeout, has judged.
+// If that fails too, the shard is Down for this instance; if it succeeds, Up.
+// Calls while a probe runs join it, and shorten it to the suspicion's timeout.
+// A shard that this instance has itself just found unfit (Down, ReadOnly,
+// Misconfigured) stays as it is and is not probed for it. reason must not hold
+// a secret. Suspect never blocks.
+func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 
 // Settle waits until no suspicion hangs over shard, or until ctx is done, and
 // returns what is known then.
-func (c *Cache) Settle(ctx context.Context, shard string) View { return View{} }
+func (c *Cache) Settle(ctx context.Context, shard string) View {
+	for {
+		done := c.board.hanging(shard)
+		if done == nil || !wait(ctx, done) {
+			return c.View(shard)
+		}
+	}
+}
 
-// Check probes shard now, or joins the probe that runs, waits for it, and
-// returns what is known then. A success outweighs whatever Redis says. This is
-// how the last shard standing is tried.
-func (c *Cache) Check(ctx context.Context, shard string) View { return View{} }
+// Check probes shard now, or joins the probe that runs, waits for it or until
+// ctx is done, and returns what is known then. A success outweighs whatever
+// Redis says, and the second good probe that a recovery usually takes. This is
+// how the last shard standing is tried. The probe is bounded by ProbeTimeout,
+// since nobody has another shard to turn to; one that a suspicion shortened
+// stays short. The probe goes on when ctx ends first.
+func (c *Cache) Check(ctx context.Context, shard string) View {
+	if done := c.board.check(shard); done != nil {
+		wait(ctx, done)
+	}
+	return c.View(shard)
+}
 
 // Drain orders every instance to give shard no new work, until Undrain or
-// until ttl is over (0: no end).
-func (c *Cache) Drain(ctx context.Context, shard, reason string, ttl time.Duration) error { return nil }
+// until ttl is over (0: no end). This instance obeys at once, the others at
+// their next refresh. Without Redis the order binds this instance only. It
+// fails for an unknown shard, a negative ttl, and when Redis does not take the
+// order; then nothing changes.
+func (c *Cache) Drain(ctx context.Context, shard, reason string, ttl time.Duration) error {
+	if err := c.known(shard); err != nil {
+		return err
+	}
+	if ttl < 0 {
+		return fmt.Errorf("healthcache: drain %s: ttl is %v: it must be positive, or 0 for no end", shard, ttl)
+	}
+	var until time.Time
+	if c.fleet == nil && ttl > 0 {
+		until = time.Now().Add(ttl)
+	}
+	if c.fleet != nil {
+		if err := c.fleet.setDrain(ctx, shard, reason, ttl); err != nil {
+			return fmt.Errorf("healthcache: drain %s: %w", shard, err)
+		}
+	}
+	c.board.setDrain(shard, true, reason, until)
+	return nil
+}
 
-// Undrain ends a drain.
-func (c *Cache) Undrain(ctx context.Context, shard string) error { return nil }
+// Undrain ends a drain; to end one that is not there is no error. It fails for
+// an unknown shard and when Redis does not take the order.
+func (c *Cache) Undrain(ctx context.Context, shard string) error {
+	if err := c.known(shard); err != nil {
+		return err
+	}
+	if c.fleet != nil {
+		if err := c.fleet.clearDrain(ctx, shard); err != nil {
+			return fmt.Errorf("healthcache: undrain %s: %w", shard, err)
+		}
+	}
+	c.board.setDrain(shard, false, "", time.Time{})
+	return nil
+}
+
+func (c *Cache) known(shard string) error {
+	if _, ok := c.board.shards[shard]; !ok {
+		return fmt.Errorf("%w: %.64q", ErrUnknownShard, shard)
+	}
+	return nil
+}
+
+// wait reports whether done came before the end of ctx.
+func wait(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -77,3 +77,12 @@ type Result struct {
 	// Nodes lists the servers probed, where there are several.
 	Nodes []Node
 }
+
+// String is the state as it stands in the health key; "unknown" for the zero
+// value.
+func (s State) String() string {
+	if s == Unknown {
+		return "unknown"
+	}
+	return string(s)
+}

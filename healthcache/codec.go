@@ -1,0 +1,104 @@
+package healthcache
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a health key and a drain key may hold. Longer values were written by
+// somebody else.
+const (
+	maxRecordBytes = 16 << 10
+	maxTextBytes   = 512
+	maxNodes       = 64
+	maxRTT         = int64(time.Hour / time.Microsecond)
+)
+
+// foreignAfter is how far a record's date may be from Redis's own clock.
+// Freshness is the TTL's business; this only sorts out dates from elsewhere.
+const foreignAfter = time.Minute
+
+// timeLayout is RFC 3339 in UTC with milliseconds, as the script writes it.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// healthKey, drainKey and leaseKey name the keys of a shard. The braces put
+// the lease into the slot of the health key, so that one script may touch both
+// on a Redis Cluster.
+func healthKey(shard string) string { return "db:health:" + shard }
+func drainKey(shard string) string  { return "db:drain:" + shard }
+func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
+
+// decodeStatus reads the value of a health key. Anything that this library
+// would not have written, or not lately, is an error. redisNow is Redis's clock
+// at the time of reading; zero leaves its comparison out.
+func decodeStatus(value string, redisNow time.Time) (Status, error) {
+	if len(value) > maxRecordBytes {
+		return Status{}, fmt.Errorf("%w: %d bytes", errForeign, len(value))
+	}
+	var s Status
+	if err := json.Unmarshal([]byte(value), &s); err != nil {
+		return Status{}, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	if s.State == Unknown || !knownState(s.State) {
+		return Status{}, fmt.Errorf("%w: state %.32q", errForeign, s.State)
+	}
+	if !plausibleDates(s, redisNow) {
+		return Status{}, fmt.Errorf("%w: dates since %v, checked_at %v", errForeign, s.Since, s.CheckedAt)
+	}
+	if !plausibleDetails(s) {
+		return Status{}, fmt.Errorf("%w: absurd details", errForeign)
+	}
+	return s, nil
+}
+
+func knownState(s State) bool {
+	switch s {
+	case Unknown, Up, Suspect, Down, ReadOnly, Busy, Misconfigured, Draining:
+		return true
+	}
+	return false
+}
+
+func plausibleDates(s Status, redisNow time.Time) bool {
+	if s.Since.Year() < 2000 || s.CheckedAt.Year() > 9000 || s.Since.After(s.CheckedAt) {
+		return false
+	}
+	return redisNow.IsZero() || redisNow.Sub(s.CheckedAt).Abs() <= foreignAfter
+}
+
+func plausibleDetails(s Status) bool {
+	if len(s.Reason) > maxTextBytes || len(s.By) > maxTextBytes || s.RTT < 0 || s.RTT > maxRTT || len(s.Nodes) > maxNodes {
+		return false
+	}
+	for _, n := range s.Nodes {
+		role := n.Role == "" || n.Role == "primary" || n.Role == "standby"
+		if n.Addr == "" || len(n.Addr) > maxTextBytes || !knownState(n.State) || !role {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeTail is a record without its state and dates, which the script puts in
+// front of it: what follows the last date, to the closing brace.
+func encodeTail(s Status) string {
+	tail := struct {
+		Reason string `json:"reason,omitempty"`
+		By     string `json:"by"`
+		RTT    int64  `json:"rtt_us,omitempty"`
+		Nodes  []Node `json:"nodes,omitempty"`
+	}{s.Reason, s.By, s.RTT, s.Nodes}
+	// Strings and integers always encode.
+	text, _ := json.Marshal(tail)
+	return "," + string(text[1:])
+}
+
+// clip makes text from outside fit for a key, a log line and a page.
+func clip(text string) string {
+	if len(text) > maxTextBytes {
+		text = text[:maxTextBytes]
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,40 @@
+package healthcache
+
+import "time"
+
+// standing is what decides whether this instance probes a shard on its own
+// account: the lease's holder does, and whoever has nobody to learn from.
+type standing struct {
+	lease bool      // this instance holds the shard's lease
+	alone bool      // Redis cannot be read, or there is none
+	read  bool      // Redis has been read at least once
+	began time.Time // when this instance began to watch
+	heard time.Time // when a valid health key was last read; zero: never
+}
+
+// dutyFrom is the moment from which this instance probes the shard each
+// interval; the zero time means at once. Without the lease it is put off for as
+// long as another instance's results keep coming, so that a lease held by
+// nobody alive leaves no shard unwatched.
+func dutyFrom(s standing, life, refreshTimeout time.Duration) time.Time {
+	switch {
+	case s.lease, s.alone && s.heard.IsZero():
+		return time.Time{}
+	case s.alone:
+		return s.heard.Add(life)
+	case !s.read:
+		return s.began.Add(refreshTimeout)
+	default:
+		return s.lastHeard().Add(life)
+	}
+}
+
+// lastHeard is the last sign of a prober, or the start of the watch.
+func (s standing) lastHeard() time.Time { return later(s.began, s.heard) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
