@@ -1,0 +1,375 @@
+package healthcache_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	hc "github.com/shardhop/shardhop/healthcache"
+)
+
+// The tests of this file share one Redis, in memory. Times are real, and short.
+
+const tick = 100 * time.Millisecond
+
+// mini starts a Redis in memory whose keys expire as time passes.
+func mini(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-stopped })
+	go func() {
+		defer close(stopped)
+		clock := time.NewTicker(10 * time.Millisecond)
+		defer clock.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-stop:
+				return
+			case now := <-clock.C:
+				m.FastForward(now.Sub(last))
+				last = now
+			}
+		}
+	}()
+	return m, client
+}
+
+// instance is one cache of a fleet, with the servers as it sees them.
+type instance struct {
+	*hc.Cache
+	*servers
+	seen *changes
+}
+
+func join(t *testing.T, client redis.UniversalClient, name string, edit ...func(*hc.Config)) instance {
+	t.Helper()
+	in := instance{servers: newServers(), seen: &changes{}}
+	cfg := hc.Config{
+		Shards: []string{"a", "b"}, Probe: in.probe, Redis: client, Instance: name, OnChange: in.seen.add,
+		Interval: tick, ProbeTimeout: 3 * tick, SuspicionTimeout: tick,
+	}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	in.Cache = start(t, cfg)
+	return in
+}
+
+func (in instance) is(shard string, want hc.State) func() bool {
+	return func() bool { return in.View(shard).State == want }
+}
+
+// stored reads the health key as an operator would.
+func stored(t *testing.T, client redis.UniversalClient, shard string) hc.Status {
+	t.Helper()
+	var s hc.Status
+	text, err := client.Get(context.Background(), "db:health:"+shard).Result()
+	if err == nil {
+		_ = json.Unmarshal([]byte(text), &s)
+	}
+	return s
+}
+
+func put(t *testing.T, client redis.UniversalClient, key, value string, ttl time.Duration) {
+	t.Helper()
+	if err := client.Set(t.Context(), key, value, ttl).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneProbesForAll(t *testing.T) {
+	_, client := mini(t)
+	first := join(t, client, "first")
+	until(t, time.Second, "first instance knows", first.is("a", hc.Up))
+	second, third := join(t, client, "second"), join(t, client, "third")
+	until(t, time.Second, "second instance knows", second.is("a", hc.Up))
+	until(t, time.Second, "third instance knows", third.is("b", hc.Up))
+	before := first.count("a")
+	until(t, 2*time.Second, "five more probes", func() bool { return first.count("a") >= before+5 })
+	if n := second.count("a") + third.count("a") + second.count("b") + third.count("b"); n != 0 {
+		t.Errorf("the others probed %d times", n)
+	}
+	first.say("a", hc.Down)
+	until(t, time.Second, "all know of the death", func() bool {
+		return first.is("a", hc.Down)() && second.is("a", hc.Down)() && third.is("a", hc.Down)()
+	})
+	if v := third.View("a"); v.By != "first" || v.Reason != "told to be down" {
+		t.Errorf("view = %+v", v)
+	}
+	if _, own := second.seen.states("a"); own[len(own)-1] {
+		t.Error("a death read from Redis counts as own")
+	}
+}
+
+func TestTheRecord(t *testing.T) {
+	m, client := mini(t)
+	in := join(t, client, "web-1", func(cfg *hc.Config) {
+		cfg.Probe = func(context.Context, string) hc.Result {
+			return hc.Result{State: hc.ReadOnly, Reason: `1290 "read-only"`, Nodes: []hc.Node{{Addr: "10.0.0.1:3306", State: hc.ReadOnly, Role: "standby"}}}
+		}
+	})
+	until(t, time.Second, "a record", func() bool { return stored(t, client, "a").State == hc.ReadOnly })
+	s := stored(t, client, "a")
+	if s.By != "web-1" || s.Reason != `1290 "read-only"` || len(s.Nodes) != 1 || s.Nodes[0].Role != "standby" {
+		t.Errorf("record = %+v", s)
+	}
+	if d := time.Since(s.CheckedAt).Abs(); d > time.Minute {
+		t.Errorf("checked %v ago", d)
+	}
+	if ttl := m.TTL("db:health:a"); ttl <= 0 || ttl > 3*tick {
+		t.Errorf("TTL %v", ttl)
+	}
+	if ttl := m.TTL(hc.LeaseKey("a")); ttl <= 0 || ttl > 3*tick {
+		t.Errorf("lease TTL %v", ttl)
+	}
+	until(t, 2*time.Second, "checked again", func() bool { return stored(t, client, "a").CheckedAt.After(s.CheckedAt) })
+	if again := stored(t, client, "a"); !again.Since.Equal(s.Since) {
+		t.Errorf("since moved from %v to %v without a change", s.Since, again.Since)
+	}
+	// What another instance would make of it.
+	text, _ := m.Get("db:health:a")
+	if _, err := hc.DecodeStatus(text, time.Now()); err != nil {
+		t.Error(err)
+	}
+	in.Close()
+	if m.Exists(hc.LeaseKey("a")) {
+		t.Error("the lease was not handed back")
+	}
+}
+
+// TestRedisClockIsWritten compares the dates that the script writes with those
+// that Go makes of the same moment.
+func TestRedisClockIsWritten(t *testing.T) {
+	for _, moment := range []string{
+		"2000-02-29T23:59:59.000Z", "2024-02-28T12:00:00.007Z", "2024-03-01T00:00:00.000Z",
+		"2026-12-31T23:59:59.999Z", "2027-01-01T00:00:00.000Z", "2100-03-01T01:02:03.450Z",
+	} {
+		m, client := mini(t)
+		at, err := time.Parse(time.RFC3339, moment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.SetTime(at)
+		join(t, client, "web-1")
+		until(t, time.Second, "a record at "+moment, func() bool { return m.Exists("db:health:a") })
+		text, _ := m.Get("db:health:a")
+		if !strings.Contains(text, fmt.Sprintf(`"checked_at":%q`, moment)) {
+			t.Errorf("at %s: %s", moment, text)
+		}
+	}
+}
+
+func TestThePlaceOfADeadProberIsTaken(t *testing.T) {
+	m, client := mini(t)
+	// A prober that was killed leaves its lease behind.
+	put(t, client, hc.LeaseKey("a"), "dead/TOKEN", 3*tick)
+	in := join(t, client, "heir")
+	until(t, time.Second, "b is probed", in.is("b", hc.Up))
+	if in.count("a") != 0 && m.Exists(hc.LeaseKey("a")) && m.TTL(hc.LeaseKey("a")) > 2*tick {
+		t.Error("a was probed in spite of the lease")
+	}
+	until(t, 5*tick, "the heir takes over", func() bool { return in.count("a") > 0 })
+	until(t, time.Second, "and writes", func() bool { return stored(t, client, "a").By == "heir" })
+}
+
+func TestCloseHandsOver(t *testing.T) {
+	_, client := mini(t)
+	first := join(t, client, "first")
+	until(t, time.Second, "first probes", first.is("a", hc.Up))
+	second := join(t, client, "second")
+	first.Close()
+	until(t, 3*tick, "second takes over within an interval", func() bool { return second.count("a") > 0 })
+}
+
+func TestALostLeaseWritesNothing(t *testing.T) {
+	_, client := mini(t)
+	in := join(t, client, "old")
+	until(t, time.Second, "a record", func() bool { return stored(t, client, "a").By == "old" })
+	put(t, client, hc.LeaseKey("a"), "new/TOKEN", time.Minute)
+	put(t, client, "db:health:a", "the new one's", time.Minute)
+	before := in.count("b")
+	until(t, 2*time.Second, "three more rounds", func() bool { return in.count("b") >= before+3 })
+	if text := client.Get(t.Context(), "db:health:a").Val(); text != "the new one's" {
+		t.Errorf("written without the lease: %s", text)
+	}
+}
+
+func TestANewProberContinuesTheHistory(t *testing.T) {
+	_, client := mini(t)
+	now := time.Now().UTC()
+	since := now.Add(-time.Hour).Format("2006-01-02T15:04:05.000Z")
+	put(t, client, "db:health:a", fmt.Sprintf(`{"state":"down","since":%q,"checked_at":%q,"by":"dead"}`,
+		since, now.Format(time.RFC3339Nano)), 3*tick)
+	in := join(t, client, "heir")
+	until(t, time.Second, "down is read", in.is("a", hc.Down))
+	until(t, time.Second, "up again", in.is("a", hc.Up))
+	if n := in.count("a"); n < 2 {
+		t.Errorf("up after %d probe", n)
+	}
+}
+
+func TestOwnEvidenceBeatsRedis(t *testing.T) {
+	_, client := mini(t)
+	prober := join(t, client, "prober")
+	prober.say("a", hc.Down)
+	until(t, time.Second, "down is shared", func() bool { return stored(t, client, "a").State == hc.Down })
+	other := join(t, client, "other")
+	until(t, time.Second, "down is read", other.is("a", hc.Down))
+	if v := other.Check(t.Context(), "a"); v.State != hc.Up {
+		t.Errorf("checked as %v", v.State)
+	}
+	until(t, time.Second, "old evidence yields", other.is("a", hc.Down))
+	if stored(t, client, "a").By != "prober" {
+		t.Error("written without the lease")
+	}
+	prober.say("a", hc.Up)
+	until(t, time.Second, "up is read", other.is("a", hc.Up))
+	other.freeze("a")
+	other.Suspect("a", "i/o timeout")
+	if v := other.Settle(t.Context(), "a"); v.State != hc.Down {
+		t.Errorf("settled as %v", v.State)
+	}
+	if s := stored(t, client, "a"); s.State != hc.Up {
+		t.Errorf("one instance's broken path became everybody's: %+v", s)
+	}
+	until(t, time.Second, "and after three intervals the fleet is believed again", other.is("a", hc.Up))
+}
+
+func TestGarbageInEveryKey(t *testing.T) {
+	_, client := mini(t)
+	for _, shard := range []string{"a", "b"} {
+		put(t, client, "db:health:"+shard, "\x00\xff garbage", 0)
+		put(t, client, hc.LeaseKey(shard), "garbage without end", 0)
+	}
+	one, two := join(t, client, "one"), join(t, client, "two")
+	until(t, time.Second, "keys are read as unknown, and somebody takes over", func() bool {
+		return one.is("a", hc.Up)() && two.is("a", hc.Up)() && one.is("b", hc.Up)() && two.is("b", hc.Up)()
+	})
+	until(t, time.Second, "the keys are mended", func() bool { return stored(t, client, "b").State == hc.Up })
+}
+
+func TestKeysOfTheWrongType(t *testing.T) {
+	m, client := mini(t)
+	for _, key := range []string{"db:health:a", "db:drain:a", hc.LeaseKey("a")} {
+		m.HSet(key, "field", "value")
+	}
+	in := join(t, client, "one")
+	until(t, time.Second, "the keys are mended", func() bool { return stored(t, client, "a").State == hc.Up })
+	if v := in.View("a"); v.Drained {
+		t.Errorf("view = %+v", v)
+	}
+}
+
+func TestARecordWithoutProberEnds(t *testing.T) {
+	_, client := mini(t)
+	put(t, client, hc.LeaseKey("z"), "dead/TOKEN", time.Minute)
+	watcher := join(t, client, "two", func(cfg *hc.Config) { cfg.Shards = []string{"z"} })
+	// Nobody refreshes z's record: it says down until its TTL ends, and
+	// without a prober to learn from the watcher then looks for itself.
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	put(t, client, "db:health:z", fmt.Sprintf(`{"state":"down","since":%q,"checked_at":%q}`, now, now), 4*tick)
+	until(t, time.Second, "down is read", watcher.is("z", hc.Down))
+	until(t, time.Second, "the record ended", watcher.is("z", hc.Unknown))
+	until(t, time.Second, "own probes serve", watcher.is("z", hc.Up))
+}
+
+func TestDrainIsSeenByAll(t *testing.T) {
+	m, client := mini(t)
+	one, two := join(t, client, "one"), join(t, client, "two")
+	until(t, time.Second, "both know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
+	if err := one.Drain(t.Context(), "a", "new disks", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if v := one.View("a"); v.State != hc.Draining {
+		t.Errorf("who gave the order sees %v", v.State)
+	}
+	until(t, 3*tick, "the other obeys", two.is("a", hc.Draining))
+	if v := two.View("a"); v.DrainReason != "new disks" || !v.Drained {
+		t.Errorf("view = %+v", v)
+	}
+	if ttl := m.TTL("db:drain:a"); ttl <= 0 || ttl > time.Minute {
+		t.Errorf("TTL %v", ttl)
+	}
+	until(t, 3*tick, "the record says so too", func() bool { return stored(t, client, "a").State == hc.Draining })
+	if err := two.Undrain(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if v := two.View("a"); v.State != hc.Up {
+		t.Errorf("who ended the drain sees %v", v.State)
+	}
+	until(t, 3*tick, "the other too", one.is("a", hc.Up))
+	// An operator with nothing but redis-cli.
+	put(t, client, "db:drain:b", "", 0)
+	until(t, 3*tick, "an empty reason drains", func() bool { return one.View("b").Drained && two.View("b").Drained })
+	client.Del(t.Context(), "db:drain:b")
+	until(t, 3*tick, "deleting ends it", func() bool { return !one.View("b").Drained && !two.View("b").Drained })
+}
+
+func TestDrainFailsWithoutAnAnswer(t *testing.T) {
+	m, client := mini(t)
+	in := join(t, client, "one")
+	until(t, time.Second, "up", in.is("a", hc.Up))
+	m.SetError("LOADING")
+	if err := in.Drain(t.Context(), "a", "x", 0); err == nil || !strings.Contains(err.Error(), "drain a") {
+		t.Errorf("err = %v", err)
+	}
+	if err := in.Undrain(t.Context(), "a"); err == nil {
+		t.Error("an undrain that Redis did not take was no error")
+	}
+	if in.View("a").Drained {
+		t.Error("an order that failed is obeyed")
+	}
+	m.SetError("")
+}
+
+func TestFlushAll(t *testing.T) {
+	m, client := mini(t)
+	one, two := join(t, client, "one"), join(t, client, "two")
+	until(t, time.Second, "both know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
+	since := stored(t, client, "a").Since
+	m.FlushAll()
+	until(t, time.Second, "the record is back", func() bool { return stored(t, client, "a").State == hc.Up })
+	if s := stored(t, client, "a"); s.Since.Sub(since).Abs() > 10*tick {
+		t.Errorf("since %v, was %v", s.Since, since)
+	}
+	until(t, time.Second, "both know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
+	for _, in := range []instance{one, two} {
+		states, _ := in.seen.states("a")
+		for _, s := range states {
+			if s != hc.Up && s != hc.Unknown {
+				t.Errorf("the flush made a %v", s)
+			}
+		}
+	}
+}
+
+func TestScriptFlush(t *testing.T) {
+	_, client := mini(t)
+	in := join(t, client, "one")
+	until(t, time.Second, "a record", func() bool { return stored(t, client, "a").State == hc.Up })
+	client.ScriptFlush(t.Context())
+	in.say("a", hc.Busy)
+	until(t, time.Second, "written all the same", func() bool { return stored(t, client, "a").State == hc.Busy })
+}
+
+func TestRedisGone(t *testing.T) {
+	m, client := mini(t)
+	m.Close()
+	one := join(t, client, "one")
+	until(t, 2*time.Second, "probes without Redis", one.is("a", hc.Up))
+	one.say("a", hc.Down)
+	until(t, 2*time.Second, "and goes on", one.is("a", hc.Down))
+	if err := m.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 3*time.Second, "and shares when it is back", func() bool { return stored(t, client, "a").State == hc.Down })
+}
