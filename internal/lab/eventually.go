@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"testing"
+	"time"
+)
+
+// pollInterval is the pause between two looks at something that is awaited.
+const pollInterval = 10 * time.Millisecond
+
+// Eventually polls cond until it holds, and ends the test when that takes
+// longer than within. what names the awaited thing in the failure.
+func Eventually(t testing.TB, within time.Duration, what string, cond func() bool) {
+	t.Helper()
+	if !poll(within, cond) {
+		t.Fatalf("not within %v: %s", within, what)
+	}
+}
+
+// poll reports whether cond came to hold within the time. It looks at least
+// once, and once more at the end.
+func poll(within time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(within)
+	for !cond() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pollInterval)
+	}
+	return true
+}

@@ -1,0 +1,43 @@
+package lab
+
+import (
+	"io"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// reaperScript ends the server's process group ($1) and removes its folder ($2) unless a line
+// says first that the server has ended. It waits on a pipe that only the test
+// binary holds open. The folder may still be written to for a moment.
+const reaperScript = `read -r _ && exit
+kill -KILL -- "-$1"
+while kill -0 -- "-$1" 2>/dev/null; do sleep 0.1; done
+rm -rf "$2"`
+
+// reaper is the shell that outlives the test binary.
+type reaper struct {
+	cmd  *exec.Cmd
+	pipe io.WriteCloser
+}
+
+func startReaper(pid int, folder string) (*reaper, error) {
+	cmd := exec.Command("/bin/sh", "-c", reaperScript, "lab-reaper", strconv.Itoa(pid), folder)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &reaper{cmd: cmd, pipe: pipe}, nil
+}
+
+// dismiss tells the reaper that the server has ended, and waits for it.
+func (r *reaper) dismiss() {
+	_, _ = io.WriteString(r.pipe, "ended\n")
+	_ = r.pipe.Close()
+	_ = r.cmd.Wait()
+}
