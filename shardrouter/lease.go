@@ -3,54 +3,167 @@ package shardrouter
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// Lease is the loan of one connection. It is made for one goroutine at a time;
-// Release may be called from any.
-type Lease struct{}
+// leakGrace is how long a release waits for rows and transactions that the
+// holder left open to be closed by the end of their context.
+const leakGrace = 250 * time.Millisecond
 
-// Conn returns the connection. It is valid until Release.
-func (l *Lease) Conn() *sql.Conn { return nil }
+// Lease is the loan of one connection, for one goroutine at a time; Release
+// may be called from any.
+type Lease struct {
+	pool     *pool
+	conn     *sql.Conn
+	server   *serverConn
+	holder   *holder // nil when the context was not tracked
+	released atomic.Bool
+}
+
+func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
+	l := &Lease{pool: p, conn: conn}
+	err := conn.Raw(func(dc any) error {
+		server, ok := dc.(*serverConn)
+		if !ok {
+			return errForeignDriver
+		}
+		l.server = server
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return l, nil
+}
+
+// Conn returns the connection. It is valid until Release. When a probe finds
+// the shard down before that, what runs on the connection fails as if the
+// server had closed it.
+func (l *Lease) Conn() *sql.Conn { return l.conn }
 
 // Shard names the shard of the connection.
-func (l *Lease) Shard() string { return "" }
+func (l *Lease) Shard() string { return l.pool.shard.Name }
 
-// Context returns a child of ctx that knows of this lease (see
-// ErrNestedLease) and ends with it.
-func (l *Lease) Context(ctx context.Context) context.Context { return ctx }
+// Node is the address of the server, host:port. It is for logs, not for
+// clients.
+func (l *Lease) Node() string { return l.server.node }
 
-// Release gives the connection back. What the holder left open is ended with
-// the lease's context; rows or a transaction that stay open all the same are
-// reported, and their connection is cut and never lent again. It is idempotent
-// and does not block for longer than the watchdog's time.
-func (l *Lease) Release() {}
+// Release gives the connection back. It is idempotent. Rows or a transaction
+// that the holder left open are reported as a leak; their connection is cut
+// and never lent again. Release waits at most a quarter of a second for them.
+func (l *Lease) Release() { l.ReleaseAfter(nil) }
 
-// Source lends the leases on which [Tx] runs.
-type Source interface {
-	// Lease returns the lease to run on.
-	Lease(ctx context.Context) (*Lease, error)
-	// Lost takes back a lease whose connection is gone, so that the next call
-	// of Lease gives another.
-	Lost(l *Lease)
+// ReleaseAfter is Release for a holder whose statements run under a context:
+// cancel, which ends that context, is called after the look for leaks and
+// before the connection goes back, so that database/sql closes what is open.
+func (l *Lease) ReleaseAfter(cancel context.CancelFunc) {
+	first := l.released.CompareAndSwap(false, true)
+	leaked := first && l.server.uses.any()
+	if cancel != nil {
+		cancel()
+	}
+	if !first {
+		return
+	}
+	if leaked {
+		l.reportLeak()
+	}
+	l.giveBack()
+	l.holder.remove(l)
+	l.pool.bulkhead.leave()
 }
 
-// TxFunc is the body of a transaction. It may run more than once, and must
-// have no other effect than its statements.
-type TxFunc func(ctx context.Context, tx *sql.Tx) error
-
-// TxOptions configures [Tx]. The zero value is the default.
-type TxOptions struct {
-	// Isolation of the transaction. Default: the server's.
-	Isolation sql.IsolationLevel
-	// ReadOnly makes it a read-only transaction.
-	ReadOnly bool
-	// MaxAttempts bounds how often the body runs. Default 4.
-	MaxAttempts int
+// giveBack closes the sql.Conn. Its Close would block for as long as anything
+// is open on it, so a connection that stays in use is cut and left to be
+// closed by its last user.
+func (l *Lease) giveBack() {
+	if l.server.uses.any() && !waitFor(l.server.uses.over(), leakGrace) {
+		l.server.wire.cut()
+		l.server.uses.whenOver(func() { _ = l.conn.Close() })
+		return
+	}
+	// ErrConnDone and errors of a dead connection: it is gone either way.
+	_ = l.conn.Close()
 }
 
-// Tx runs fn in a transaction on a lease of src, and commits it when fn
-// returns nil. When the connection was lost before COMMIT was sent, or the
-// server rolled the transaction back (deadlock), fn runs again, on another
-// lease if need be. When COMMIT was sent and its outcome cannot be known, the
-// error is ErrOutcomeUnknown.
-func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error { return nil }
+func (l *Lease) reportLeak() {
+	l.pool.counter.leaks.Add(1)
+	l.pool.cfg.Logger.Warn("rows, a statement or a transaction left open when the connection was given back",
+		"shard", l.Shard(), "node", l.Node())
+	if f := l.pool.cfg.Observer.Leaked; f != nil {
+		f(l.Shard())
+	}
+}
+
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// holder remembers the leases taken under one context.
+type holder struct {
+	mu     sync.Mutex
+	leases []*Lease
+}
+
+type holderKey struct{}
+
+// Track returns a context that remembers the leases taken under it. A second
+// lease of the same shard, taken while the first is out and no connection is
+// free, then fails at once with ErrNestedLease instead of waiting for itself.
+func Track(ctx context.Context) context.Context {
+	return context.WithValue(ctx, holderKey{}, &holder{})
+}
+
+func holderOf(ctx context.Context) *holder {
+	h, _ := ctx.Value(holderKey{}).(*holder)
+	return h
+}
+
+// holds reports whether a lease of p is out under this context.
+func (h *holder) holds(p *pool) bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.leases {
+		if l.pool == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *holder) add(l *Lease) {
+	l.holder = h
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = append(h.leases, l)
+}
+
+func (h *holder) remove(l *Lease) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, other := range h.leases {
+		if other == l {
+			h.leases = append(h.leases[:i], h.leases[i+1:]...)
+			return
+		}
+	}
+}

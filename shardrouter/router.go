@@ -3,6 +3,10 @@ package shardrouter
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
 
 	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/route"
@@ -13,42 +17,186 @@ type Route = route.Route
 
 // Router lends pooled connections of many shards. Its methods are safe for use
 // by several goroutines.
-type Router struct{}
+type Router struct {
+	cfg    Config
+	pools  map[string]*pool
+	groups map[string][]Shard // in rotation order
+	health *healthcache.Cache
+	assign *assigner
+	closed atomic.Bool
+}
 
 // New starts a router: one pool and one prober per shard. A shard that is down
-// does not make it fail; a malformed Config does.
-func New(cfg Config) (*Router, error) { panic("not implemented") }
+// does not make it fail; a malformed Config does, with every fault named.
+func New(cfg Config) (*Router, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	r := &Router{cfg: cfg, pools: map[string]*pool{}, groups: map[string][]Shard{}}
+	if err := r.openPools(); err != nil {
+		return nil, err
+	}
+	health, err := healthcache.New(healthcache.Config{
+		Shards:       r.Shards(),
+		Probe:        r.probe,
+		Redis:        cfg.Redis,
+		Interval:     cfg.HealthInterval,
+		ProbeTimeout: cfg.ProbeTimeout,
+		Instance:     cfg.Instance,
+		Logger:       cfg.Logger,
+		OnChange:     r.changed,
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.closePools())
+	}
+	r.health = health
+	r.assign = newAssigner(cfg.Policy, r.inUse)
+	health.Start()
+	return r, nil
+}
 
-// Close stops the probers and closes the pools. Leases that are out stay
-// usable until they are released. It is idempotent.
-func (r *Router) Close() error { return nil }
-
-// Health gives access to what is known of the shards, and to drains.
-func (r *Router) Health() *healthcache.Cache { return nil }
-
-// Groups lists the configured groups in the order of their first shard.
-func (r *Router) Groups() []string { return nil }
-
-// Shards lists the configured shards in rotation order.
-func (r *Router) Shards() []string { return nil }
-
-// GroupOf returns the group of a shard; false for an unknown shard.
-func (r *Router) GroupOf(shard string) (string, bool) { return "", false }
-
-// Lease lends a connection for a route: of its own shard, or of the next shard
-// of its group that can give one. The connection is verified. A route without
-// a shard gets one by the policy of first assignment. key makes the rotation
-// of RotationSpread stable for one session; it may be empty.
-func (r *Router) Lease(ctx context.Context, rt Route, key string) (*Lease, error) { return nil, nil }
-
-// Acquire lends a connection of exactly this shard.
-func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) { return nil, nil }
-
-// Each calls fn with a connection of every shard in turn, for jobs and
-// migrations, and joins the errors.
-func (r *Router) Each(ctx context.Context, fn func(ctx context.Context, shard string, conn *sql.Conn) error) error {
+func (r *Router) openPools() error {
+	for _, s := range r.cfg.Shards {
+		p, err := newPool(s, &r.cfg, r.suspect)
+		if err != nil {
+			return errors.Join(fmt.Errorf("shardrouter: shard %s: %w", s.Name, err), r.closePools())
+		}
+		r.pools[s.Name] = p
+		r.groups[s.Group] = append(r.groups[s.Group], s)
+	}
 	return nil
 }
 
+// Close stops the probers and closes the pools. Leases that are out stay
+// usable until they are released; new ones are refused with ErrClosed. It is
+// idempotent.
+func (r *Router) Close() error {
+	if !r.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	r.health.Close()
+	return r.closePools()
+}
+
+func (r *Router) closePools() error {
+	var errs []error
+	for _, p := range r.pools {
+		errs = append(errs, p.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Health gives access to what is known of the shards, and to drains.
+func (r *Router) Health() *healthcache.Cache { return r.health }
+
+// Groups lists the configured groups in the order of their first shard.
+func (r *Router) Groups() []string {
+	var groups []string
+	for _, s := range r.cfg.Shards {
+		if !slices.Contains(groups, s.Group) {
+			groups = append(groups, s.Group)
+		}
+	}
+	return groups
+}
+
+// Shards lists the configured shards in rotation order.
+func (r *Router) Shards() []string {
+	names := make([]string, len(r.cfg.Shards))
+	for i, s := range r.cfg.Shards {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// GroupOf returns the group of a shard; false for an unknown shard.
+func (r *Router) GroupOf(shard string) (string, bool) {
+	p, ok := r.pools[shard]
+	if !ok {
+		return "", false
+	}
+	return p.shard.Group, true
+}
+
+// Acquire lends a connection of exactly this shard, for work without a
+// session. A shard that is known to be down is probed first.
+func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
+	p, ok := r.pools[shard]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownShard, shard)
+	}
+	s := r.newSearch(ctx, Route{Group: p.shard.Group, Shard: shard}, []Shard{p.shard}, "")
+	return s.run(ctx)
+}
+
+// Each calls fn with a connection of every shard in turn, for jobs and
+// migrations, and joins the errors, each with the name of its shard.
+func (r *Router) Each(ctx context.Context, fn func(ctx context.Context, shard string, conn *sql.Conn) error) error {
+	var errs []error
+	for _, s := range r.cfg.Shards {
+		if err := r.one(ctx, s.Name, fn); err != nil {
+			errs = append(errs, fmt.Errorf("shard %s: %w", s.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Router) one(ctx context.Context, shard string, fn func(context.Context, string, *sql.Conn) error) error {
+	ctx, cancel := context.WithCancel(Track(ctx))
+	defer cancel()
+	lease, err := r.Acquire(ctx, shard)
+	if err != nil {
+		return err
+	}
+	defer lease.ReleaseAfter(cancel)
+	return fn(ctx, shard, lease.Conn())
+}
+
 // Stats returns a snapshot of every pool in rotation order.
-func (r *Router) Stats() []Stats { return nil }
+func (r *Router) Stats() []Stats {
+	stats := make([]Stats, 0, len(r.cfg.Shards))
+	for _, s := range r.cfg.Shards {
+		st := r.pools[s.Name].stats()
+		st.State = r.health.View(s.Name).State
+		stats = append(stats, st)
+	}
+	return stats
+}
+
+func (r *Router) inUse(shard string) int { return int(r.pools[shard].bulkhead.inUse.Load()) }
+
+func (r *Router) suspect(shard, reason string) {
+	// Pools exist before the cache does, but are not used before New returns.
+	r.health.Suspect(shard, reason)
+}
+
+// probe is the cache's ProbeFunc. A shard that fails it while it is suspected,
+// or known to be down, is dead for this instance: what hangs on it is cut.
+// One failed probe of a shard that is up only makes it suspect.
+func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
+	p := r.pools[shard]
+	res := p.probe(ctx)
+	if res.State == healthcache.Down && !errors.Is(ctx.Err(), context.Canceled) {
+		switch r.health.View(shard).State {
+		case healthcache.Suspect, healthcache.Down:
+			p.cut()
+		}
+	}
+	return res
+}
+
+// changed is told of every change of a shard's state. That another instance
+// found a shard down is a reason to look, not to cut running work.
+func (r *Router) changed(c healthcache.Change) {
+	p := r.pools[c.Shard]
+	if c.Next.State == healthcache.Down && !c.Own && p.bulkhead.inUse.Load() > 0 {
+		r.health.Suspect(c.Shard, "found down by "+c.Next.By)
+	}
+	if c.Next.State == healthcache.ReadOnly {
+		p.dropIdle()
+	}
+	if f := r.cfg.Observer.Health; f != nil {
+		f(c)
+	}
+}

@@ -1,0 +1,159 @@
+package shardrouter
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// errForeignDriver: what the driver returned lacks a method that the wrapper
+// forwards; only a change of the driver itself can cause it.
+var errForeignDriver = errors.New("shardrouter: the MySQL driver lacks an interface that database/sql uses")
+
+// errNotWritable: a node of several answers, but takes no writes.
+var errNotWritable = errors.New("node is read-only")
+
+// nodeError tells at which node an attempt failed.
+type nodeError struct {
+	addr string
+	err  error
+}
+
+func (e *nodeError) Error() string { return e.addr + ": " + e.err.Error() }
+func (e *nodeError) Unwrap() error { return e.err }
+
+// node is one server of a shard.
+type node struct {
+	addr string
+	dial driver.Connector
+	// plain: the server does not know wsrep_on, so it is no Galera member.
+	plain atomic.Bool
+}
+
+func newNode(cfg *mysql.Config) (*node, error) {
+	if cfg.Net == "tcp" || cfg.Net == "unix" {
+		cfg.DialFunc = dialWire
+	}
+	dial, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &node{addr: cfg.Addr, dial: dial}, nil
+}
+
+// connect opens one server connection.
+func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
+	slot := &wireSlot{}
+	inner, err := n.dial.Connect(context.WithValue(ctx, wireSlotKey{}, slot))
+	if err != nil {
+		return nil, &nodeError{n.addr, err}
+	}
+	conn, ok := inner.(mysqlConn)
+	if !ok {
+		return nil, errors.Join(errForeignDriver, inner.Close())
+	}
+	return &serverConn{mysqlConn: conn, wire: slot.wire, era: e, node: n.addr, lastUsed: time.Now()}, nil
+}
+
+// connector opens the connections of one shard's sql.DB: to the node that took
+// writes last time, or else to the first one that does.
+type connector struct {
+	nodes   []*node
+	timeout time.Duration // of one connection attempt
+	era     *atomic.Pointer[era]
+	writer  atomic.Int32 // index into nodes
+}
+
+var _ driver.Connector = (*connector)(nil)
+
+func (c *connector) Driver() driver.Driver { return c.nodes[0].dial.Driver() }
+
+// Connect dials the nodes in turn. Each gets its part of the time that ctx
+// leaves, so that a silent one does not use up the time of the others.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	current := c.era.Load()
+	first := int(c.writer.Load())
+	var errs []error
+	for i := range c.nodes {
+		at := (first + i) % len(c.nodes)
+		conn, err := c.connectTo(ctx, c.nodes[at], current, c.share(ctx, len(c.nodes)-i))
+		if err == nil {
+			c.writer.Store(int32(at))
+			return conn, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, errors.Join(errs...)
+}
+
+// connectTo opens a connection to one node and ties it to the era, so that the
+// era's end cuts it. A node of several must take writes.
+func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.Duration) (*serverConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := n.connect(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.nodes) > 1 {
+		role, err := n.role(ctx, conn)
+		if err == nil && role != rolePrimary {
+			err = errNotWritable
+		}
+		if err != nil {
+			conn.wire.cut()
+			return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
+		}
+	}
+	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
+	return conn, nil
+}
+
+// share is the time that one of the nodes left may take.
+func (c *connector) share(ctx context.Context, left int) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return c.timeout
+	}
+	return min(c.timeout, time.Until(deadline)/time.Duration(left))
+}
+
+func (c *connector) addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		addrs[i] = n.addr
+	}
+	return addrs
+}
+
+// nodeOf finds the address in the error of an attempt; empty when it names none.
+func nodeOf(err error) string {
+	var ne *nodeError
+	if errors.As(err, &ne) {
+		return ne.addr
+	}
+	return ""
+}
+
+func newConnector(cfgs []*mysql.Config, timeout time.Duration, e *atomic.Pointer[era]) (*connector, error) {
+	c := &connector{timeout: timeout, era: e}
+	for _, cfg := range cfgs {
+		n, err := newNode(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", cfg.Addr, err)
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	return c, nil
+}

@@ -1,0 +1,76 @@
+// Package shardrouter lends pooled connections of several MySQL servers, and
+// goes on to the next healthy one when a server cannot give any.
+//
+// # Words
+//
+// A shard is a named routing target with one or more nodes, the servers. The
+// shards of one group are those among which a session may move. A route says
+// which shard serves a session; a lease is the loan of one connection; an
+// attempt is one try to get a lease from one shard; a verdict is what an error
+// means for the shard that gave it.
+//
+// # From a route to a lease
+//
+//	route ─► candidates ─► attempt ──ok──► lease ─► release
+//	             ▲            │ failed
+//	             └── health ◄─┘ suspicion, probe
+//
+// Candidates are a pure function of the route, the configured order, the
+// health snapshot and the policy: the route's own shard while it is usable,
+// then the others of its group. Shards that are known to be down, read-only or
+// misconfigured are left out and cost nothing. A shard that is suspected is
+// waited for until its probe has decided, which takes a second at most.
+//
+// An attempt passes the shard's bulkhead, which bounds the leases that are out,
+// the requests that wait, and their wait; then takes a connection out of the
+// shard's [database/sql.DB]; one that was idle for half a second is pinged
+// first. All attempts of a request share one budget, and none gets more than
+// the rest of it divided by the candidates left, so a server that accepts and
+// stays silent cannot use it up. What a failed attempt means is decided by
+// number and type:
+//
+//	refused, unreachable, silent, 1053, 1129, 1047   unreachable   next candidate
+//	1290 (read-only), 1792, 1836                     read-only     next candidate
+//	1040, 1203, 1226, no slot in time                busy          no move; ErrBusy
+//	1044, 1045, 1049                                 misconfigured next candidate
+//	the caller's own context is done                 neutral       nothing is reported
+//
+// When no candidate is left, the shards that are said to be out of service are
+// probed, the route's own first, and the first that answers serves: what stands
+// in a cache never locks anybody out of servers that work.
+//
+// # Life of a shard's connections
+//
+//	         attempt failed, slow or probe failed
+//	┌────┐ ───────────────────────────────────► ┌─────────┐
+//	│ up │                                      │ suspect │
+//	└────┘ ◄─────────────────────────────────── └─────────┘
+//	   ▲              probe succeeded                │ probe failed
+//	   │                                             ▼
+//	   │        two good probes                 ┌──────┐  every connection is
+//	   └─────────────────────────────────────── │ down │  cut, nobody waits,
+//	                                            └──────┘  leases end
+//
+// An instance cuts connections only when its own probe has failed. What runs
+// on them then fails as if the server had closed them, after the time of a
+// probe instead of a read timeout.
+//
+// # Transactions
+//
+// [Tx] runs its body again when the transaction provably was not committed:
+// the connection was lost before COMMIT was sent, or the server rolled it
+// back. Whether COMMIT was sent is read off the socket, not guessed from an
+// error. Once it was sent and no certain answer came, the error is an
+// [*OutcomeError]: the transaction may or may not have been committed, and it
+// is never run again by the library. After the server has ended a transaction
+// by itself, its later statements are refused with [ErrTxEnded], since they
+// would run, and stay, outside of it.
+//
+// # What a lease promises
+//
+// A lease's connection is verified when it is handed out. It goes back clean:
+// rows, statements and transactions that are left open are reported, and a
+// connection on which they stay open is cut and never lent again. Other state
+// that a holder leaves behind (session variables, locks, temporary tables,
+// an open BEGIN sent as text) stays on the connection: do not leave any.
+package shardrouter

@@ -1,0 +1,191 @@
+package shardrouter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// suspectAfter is how long an attempt may take before a probe is asked what
+// the matter is.
+const suspectAfter = 500 * time.Millisecond
+
+// errAttemptTimeout: the time of one attempt is over.
+var errAttemptTimeout = errors.New("shardrouter: no connection in time")
+
+// pool lends the connections of one shard. Its methods are safe for use by
+// several goroutines.
+type pool struct {
+	shard     Shard
+	cfg       *Config
+	connector *connector
+	db        *sql.DB
+	bulkhead  *bulkhead
+	suspect   func(shard, reason string)
+
+	era     atomic.Pointer[era]
+	counter counters
+}
+
+// counters count since the start; see Stats.
+type counters struct {
+	leases, failures, busy, rotatedAway, reassigned, leaks atomic.Uint64
+}
+
+func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*pool, error) {
+	p := &pool{
+		shard:    shard,
+		cfg:      cfg,
+		bulkhead: newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
+		suspect:  suspect,
+	}
+	p.era.Store(newEra())
+	nodes, err := parseDSN(shard.DSN, cfg.driverTimeouts())
+	if err != nil {
+		return nil, err
+	}
+	if p.connector, err = newConnector(nodes, cfg.ConnectTimeout, &p.era); err != nil {
+		return nil, err
+	}
+	p.db = sql.OpenDB(p.connector)
+	// The bulkhead bounds the connections; a bound of sql.DB's own would count
+	// those that a leaking handler keeps.
+	p.db.SetMaxOpenConns(0)
+	p.db.SetMaxIdleConns(shard.MaxConns)
+	return p, nil
+}
+
+// lend makes one attempt: a slot, waited for until deadline at the latest,
+// then within share a connection that is verified. The error is the attempt's,
+// as an *attemptError, or the caller's own.
+func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration, nested bool) (*Lease, error) {
+	start := time.Now()
+	e := p.era.Load()
+	if err := p.bulkhead.enter(ctx, e, deadline, nested); err != nil {
+		return nil, p.failed(ctx, e, start, err)
+	}
+	share = min(share, time.Until(deadline))
+	lease, err := p.connect(ctx, e, share)
+	if err != nil {
+		p.bulkhead.leave()
+		return nil, p.failed(ctx, e, start, err)
+	}
+	p.counter.leases.Add(1)
+	return lease, nil
+}
+
+// connect takes a connection out of sql.DB, which verifies pooled ones (see
+// serverConn.ResetSession) and dials when it has none.
+func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
+	slow := time.AfterFunc(suspectAfter, func() {
+		p.suspect(p.shard.Name, "no connection after "+suspectAfter.String())
+	})
+	defer slow.Stop()
+
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		conn, err := p.db.Conn(ctx)
+		if err == nil {
+			return newLease(p, conn)
+		}
+		if p.classify(err, occasion{phase: phaseConnect}) != VerdictBusy || !sleep(ctx, pause) {
+			return nil, err
+		}
+	}
+}
+
+// failed turns an error of lend into what the search for a lease needs: the
+// caller's own end passes as it is and says nothing about the shard.
+func (p *pool) failed(ctx context.Context, e *era, start time.Time, err error) error {
+	a := Attempt{Shard: p.shard.Name, Node: nodeOf(err), Duration: time.Since(start), Err: err}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, ErrNestedLease):
+		return err
+	case errors.Is(err, ErrBusy):
+		a.Verdict = VerdictBusy
+	case e.ended():
+		a.Verdict, a.Err = VerdictUnreachable, ErrShardDown
+	case errors.Is(err, context.DeadlineExceeded):
+		a.Verdict, a.Err = VerdictUnreachable, errAttemptTimeout
+	default:
+		a.Verdict = p.classify(err, occasion{phase: phaseConnect})
+	}
+	p.report(a)
+	return &attemptError{a}
+}
+
+// report counts a failed attempt and raises the suspicion that it gives.
+func (p *pool) report(a Attempt) {
+	if a.Verdict == VerdictBusy {
+		p.counter.busy.Add(1)
+	} else {
+		p.counter.failures.Add(1)
+		p.suspect(p.shard.Name, a.Verdict.String()+": "+reason(a.Err))
+	}
+	if f := p.cfg.Observer.Attempt; f != nil {
+		f(a)
+	}
+}
+
+// classify gives the verdict on err, with the configured override.
+func (p *pool) classify(err error, at occasion) Verdict {
+	v := classify(err, at)
+	if p.cfg.Classify != nil {
+		v = p.cfg.Classify(err, v)
+	}
+	return v
+}
+
+// cut ends the present era: every connection of the shard is closed under
+// whatever runs on it, and nobody waits for the shard any longer.
+func (p *pool) cut() {
+	p.era.Swap(newEra()).end()
+	p.dropIdle()
+}
+
+// dropIdle closes the connections that nobody holds.
+func (p *pool) dropIdle() {
+	p.db.SetMaxIdleConns(0)
+	p.db.SetMaxIdleConns(p.shard.MaxConns)
+}
+
+func (p *pool) stats() Stats {
+	return Stats{
+		Shard:       p.shard.Name,
+		Group:       p.shard.Group,
+		MaxConns:    p.shard.MaxConns,
+		InUse:       int(p.bulkhead.inUse.Load()),
+		Waiting:     int(p.bulkhead.waiting.Load()),
+		Idle:        p.db.Stats().Idle,
+		Leases:      p.counter.leases.Load(),
+		Failures:    p.counter.failures.Load(),
+		Busy:        p.counter.busy.Load(),
+		RotatedAway: p.counter.rotatedAway.Load(),
+		Reassigned:  p.counter.reassigned.Load(),
+		Leaks:       p.counter.leaks.Load(),
+	}
+}
+
+// attemptError is a failed attempt on its way to an UnavailableError.
+type attemptError struct{ Attempt }
+
+func (e *attemptError) Error() string { return e.Attempt.String() }
+func (e *attemptError) Unwrap() error { return e.Err }
+
+// sleep waits for d and reports true, or false when ctx is done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

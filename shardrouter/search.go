@@ -1,0 +1,212 @@
+package shardrouter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// Lease lends a verified connection for a route: of the route's own shard, or
+// of the next shard of its group that can give one. A route without a shard,
+// or with one that is not configured in its group, gets one by the policy of
+// first assignment. key makes RotationSpread stable for one session; it may be
+// empty.
+//
+// All attempts together take at most Config.AcquireTimeout. The error is an
+// [*UnavailableError], ErrUnknownGroup, ErrNestedLease, ErrClosed, or the
+// cause for which ctx ended.
+func (r *Router) Lease(ctx context.Context, rt Route, key string) (*Lease, error) {
+	if _, ok := r.groups[rt.Group]; !ok {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, rt.Group)
+	}
+	if p, ok := r.pools[rt.Shard]; !ok || p.shard.Group != rt.Group {
+		rt.Shard = ""
+	}
+	s := r.newSearch(ctx, rt, r.groups[rt.Group], key)
+	return s.run(ctx)
+}
+
+// search is the way of one request to a lease. It is used by one goroutine.
+type search struct {
+	r      *Router
+	route  Route
+	ring   []Shard // the shards that may serve, in rotation order
+	key    string
+	picked bool // route.Shard was picked by this search
+	holder *holder
+
+	deadline time.Time
+	tried    []string
+	attempts []Attempt
+}
+
+func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key string) *search {
+	s := &search{r: r, route: rt, ring: ring, key: key, holder: holderOf(ctx)}
+	s.deadline = time.Now().Add(r.cfg.AcquireTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(s.deadline) {
+		s.deadline = d
+	}
+	return s
+}
+
+// run tries the candidates in order, each once, looking at the health anew
+// before every attempt; then, when nothing that looked usable was, those that
+// are said to be out of service.
+func (s *search) run(ctx context.Context) (*Lease, error) {
+	if s.r.closed.Load() {
+		return nil, ErrClosed
+	}
+	if s.route.Shard == "" {
+		s.route.Shard = s.r.assign.next(assignable(s.ring, s.route.Group, s.r.health.Snapshot()))
+		s.picked = true
+	}
+	for {
+		shard, left := s.next()
+		if shard == "" {
+			break
+		}
+		lease, err := s.try(ctx, shard, left)
+		if lease != nil || err != nil {
+			return lease, err
+		}
+	}
+	return s.lastResort(ctx)
+}
+
+// next names the candidate to try now, and how many are left with it.
+func (s *search) next() (shard string, left int) {
+	if len(s.tried) == 0 && s.steady() {
+		return s.route.Shard, len(s.ring)
+	}
+	order, _ := s.candidates()
+	if order = s.untried(order); len(order) == 0 {
+		return "", 0
+	}
+	return order[0], len(order)
+}
+
+// steady reports the common case in which the route's own shard comes first,
+// without working out the rest of the order.
+func (s *search) steady() bool {
+	if s.route.Shard == "" {
+		return false
+	}
+	v := s.r.health.View(s.route.Shard)
+	return usable(v) && !drained(v)
+}
+
+func (s *search) candidates() (attempts, outOfService []string) {
+	return candidates(candidateInput{
+		ring:     s.ring,
+		route:    s.route,
+		picked:   s.picked,
+		key:      s.key,
+		health:   s.r.health.Snapshot(),
+		rotation: s.r.cfg.Rotation,
+		rotateTo: s.r.cfg.RotateTo,
+	})
+}
+
+func (s *search) untried(shards []string) []string {
+	return slices.DeleteFunc(shards, func(name string) bool { return slices.Contains(s.tried, name) })
+}
+
+// try makes one attempt with its part of the time. Neither a lease nor an
+// error means: go on.
+func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error) {
+	s.tried = append(s.tried, shard)
+	share := time.Until(s.deadline) / time.Duration(left)
+	if share <= 0 {
+		return nil, nil
+	}
+	if !s.settled(ctx, shard, share) {
+		return nil, ctx.Err()
+	}
+	p := s.r.pools[shard]
+	lease, err := p.lend(ctx, s.deadline, share, s.holder.holds(p))
+	if err == nil {
+		s.holder.add(lease)
+		s.served(shard)
+		return lease, nil
+	}
+	return nil, s.judge(shard, err)
+}
+
+// settled waits for the verdict on a suspected shard, and reports whether it
+// is worth an attempt.
+func (s *search) settled(ctx context.Context, shard string, share time.Duration) bool {
+	if s.r.health.View(shard).State != healthcache.Suspect {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	return usable(s.r.health.Settle(ctx, shard))
+}
+
+// judge keeps a failed attempt and returns nil, or the error that ends the
+// search: the caller's own end, or that the route's own shard is full. Load is
+// no reason to move.
+func (s *search) judge(shard string, err error) error {
+	var failed *attemptError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	s.attempts = append(s.attempts, failed.Attempt)
+	s.r.cfg.Logger.Warn("no connection", "shard", shard, "node", failed.Node,
+		"verdict", failed.Verdict, "after", failed.Duration, "error", failed.Err)
+	if failed.Verdict == VerdictBusy && shard == s.route.Shard && !s.picked {
+		return s.unavailable()
+	}
+	return nil
+}
+
+// lastResort probes what is said to be out of service, the route's own shard
+// first, and takes the first that answers. Concurrent requests share a probe.
+func (s *search) lastResort(ctx context.Context) (*Lease, error) {
+	_, left := s.candidates()
+	left = s.untried(left)
+	for i, shard := range left {
+		share := time.Until(s.deadline) / time.Duration(len(left)-i)
+		if share <= 0 {
+			break
+		}
+		checkCtx, cancel := context.WithTimeout(ctx, share)
+		view := s.r.health.Check(checkCtx, shard)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !usable(view) {
+			continue
+		}
+		lease, err := s.try(ctx, shard, len(left)-i)
+		if lease != nil || err != nil {
+			return lease, err
+		}
+	}
+	return nil, s.unavailable()
+}
+
+func (s *search) unavailable() error {
+	e := &UnavailableError{Group: s.route.Group, Attempts: s.attempts, Cause: ErrUnavailable}
+	if n := len(s.attempts); n > 0 && s.attempts[n-1].Verdict == VerdictBusy {
+		e.Cause = ErrBusy
+	}
+	return e
+}
+
+// served counts and tells a rotation.
+func (s *search) served(shard string) {
+	from := s.route.Shard
+	if s.picked || from == shard {
+		return
+	}
+	s.r.pools[from].counter.rotatedAway.Add(1)
+	if f := s.r.cfg.Observer.Rotated; f != nil {
+		f(from, shard)
+	}
+}

@@ -1,0 +1,140 @@
+package shardrouter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Source lends the leases on which [Tx] runs.
+type Source interface {
+	// Lease returns the lease to run on.
+	Lease(ctx context.Context) (*Lease, error)
+	// Lost takes back a lease whose connection is gone, so that the next call
+	// of Lease gives another.
+	Lost(l *Lease)
+}
+
+// TxFunc is the body of a transaction. It may run more than once, and must
+// have no other effect than its statements.
+type TxFunc func(ctx context.Context, tx *sql.Tx) error
+
+// TxOptions configures [Tx]. The zero value is the default.
+type TxOptions struct {
+	// Isolation of the transaction. Default: the server's.
+	Isolation sql.IsolationLevel
+	// ReadOnly makes it a read-only transaction.
+	ReadOnly bool
+	// MaxAttempts bounds how often the body runs. Default 4.
+	MaxAttempts int
+}
+
+const defaultTxAttempts = 4
+
+// Tx runs fn in a transaction on a lease of src, and commits it when fn
+// returns nil. When the connection was lost before COMMIT was sent, or the
+// server rolled the transaction back (deadlock), fn runs again, on another
+// lease if need be. When COMMIT was sent and its outcome cannot be known, the
+// error is an [*OutcomeError], and nothing is run again. Every other error of
+// fn rolls the transaction back and is returned as it is.
+func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
+	if opts.MaxAttempts <= 0 {
+		opts.MaxAttempts = defaultTxAttempts
+	}
+	for n := 1; ; n++ {
+		lease, err := src.Lease(ctx)
+		if err != nil {
+			return err
+		}
+		end := lease.runTx(ctx, opts, fn)
+		if end.lost {
+			src.Lost(lease)
+		}
+		if !end.again || ctx.Err() != nil {
+			return end.err
+		}
+		if n == opts.MaxAttempts {
+			return fmt.Errorf("shardrouter: transaction rolled back %d times: %w", n, end.err)
+		}
+	}
+}
+
+// txEnd is how one run of a transaction ended.
+type txEnd struct {
+	err   error
+	again bool // nothing of it was committed, and another run may succeed
+	lost  bool // the connection is of no more use
+}
+
+func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
+	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
+	if err != nil {
+		return l.endOfBody(ctx, opts, err)
+	}
+	// Without effect after Commit; otherwise also when fn panics. A connection
+	// that cannot roll back is dead, and the server rolls back by itself.
+	defer func() { _ = tx.Rollback() }()
+	if err := fn(ctx, tx); err != nil {
+		_ = tx.Rollback()
+		return l.endOfBody(ctx, opts, err)
+	}
+	return l.endOfCommit(ctx, tx.Commit())
+}
+
+// endOfBody judges an error of BEGIN or fn. Nothing was committed, so fn runs
+// again if the transaction ended under it, even where its error hides that.
+func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
+	if ctx.Err() != nil || isContextError(err) {
+		return txEnd{err: err}
+	}
+	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
+	if v == VerdictStatement && l.server.lost.Load() {
+		v = VerdictLost
+	}
+	if errors.Is(err, ErrTxEnded) {
+		v = VerdictRolledBack
+	}
+	return l.endOf(err, v)
+}
+
+// endOf is the end of a run that did not come to its COMMIT.
+func (l *Lease) endOf(err error, v Verdict) txEnd {
+	switch v {
+	case VerdictRolledBack:
+		return txEnd{err: err, again: true}
+	case VerdictLost, VerdictReadOnly, VerdictUnreachable:
+		l.suspect(v, err)
+		return txEnd{err: err, again: true, lost: true}
+	default:
+		return txEnd{err: err}
+	}
+}
+
+// endOfCommit judges the answer to COMMIT, or its absence.
+func (l *Lease) endOfCommit(ctx context.Context, err error) txEnd {
+	if err == nil {
+		return txEnd{}
+	}
+	if errors.Is(err, ErrTxEnded) {
+		return txEnd{err: err, again: true}
+	}
+	var commit *commitError
+	if !errors.As(err, &commit) { // database/sql did not come to COMMIT
+		return txEnd{err: err, again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
+	}
+	if !commit.sent {
+		return l.endOf(err, VerdictLost)
+	}
+	switch v := l.pool.classify(commit.err, occasion{phase: phaseCommit}); v {
+	case VerdictRolledBack, VerdictReadOnly:
+		return l.endOf(err, v)
+	default:
+		l.suspect(v, err)
+		return txEnd{err: &OutcomeError{Shard: l.Shard(), Err: err}, lost: true}
+	}
+}
+
+func (l *Lease) suspect(v Verdict, err error) {
+	l.pool.suspect(l.Shard(), v.String()+": "+reason(err))
+}

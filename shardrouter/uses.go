@@ -1,0 +1,76 @@
+package shardrouter
+
+import "sync"
+
+// uses counts what is under way on one connection: running statements, open
+// rows, open transactions. sql.Conn.Close blocks for as long as there are any,
+// so a lease looks here first. Safe for use by several goroutines.
+type uses struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when n reaches 0; nil when nobody waits
+	// last runs, once and on its own goroutine, when n reaches 0.
+	last func()
+}
+
+// begin counts one use in.
+func (u *uses) begin() {
+	u.mu.Lock()
+	u.n++
+	u.mu.Unlock()
+}
+
+// end counts one use out.
+func (u *uses) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.n--
+	if u.n > 0 {
+		return
+	}
+	if u.idle != nil {
+		close(u.idle)
+		u.idle = nil
+	}
+	if u.last != nil {
+		go u.last()
+		u.last = nil
+	}
+}
+
+// any reports whether something is under way.
+func (u *uses) any() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.n > 0
+}
+
+// over returns a channel that is closed when nothing is under way.
+func (u *uses) over() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == 0 {
+		return closedChan
+	}
+	if u.idle == nil {
+		u.idle = make(chan struct{})
+	}
+	return u.idle
+}
+
+// whenOver runs f on a goroutine of its own as soon as nothing is under way.
+func (u *uses) whenOver(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == 0 {
+		go f()
+		return
+	}
+	u.last = f
+}
+
+var closedChan = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
