@@ -341,3 +341,10 @@ func (g *gate) during(b *browser, path string, fn func()) page {
 		return page{}
 	}
 }
+
+// breakable returns a Redis that can be told to fail.
+func breakable(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
+	t.Helper()
+	mini := miniredis.RunT(t)
+	return mini, client(t, mini.Addr())
+}

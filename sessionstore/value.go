@@ -40,6 +40,7 @@ const (
 	kindFloat64 = 'd'
 	kindBytes   = 'x'
 	kindTime    = 't'
+	kindOddTime = 'T'
 	kindGob     = 'G'
 )
 
@@ -61,11 +62,7 @@ func (textCodec) encode(v any) (string, error) {
 	case opaque:
 		return string(v), nil
 	case time.Time:
-		// A year beyond 9999 or an offset with seconds has no RFC 3339 form.
-		if text, err := v.MarshalText(); err == nil {
-			return string(kindTime) + string(text), nil
-		}
-		return encodeGob(v)
+		return encodeTime(v)
 	case float32:
 		return string(kindFloat32) + strconv.FormatFloat(float64(v), 'g', -1, 32), nil
 	case float64:
@@ -75,6 +72,19 @@ func (textCodec) encode(v any) (string, error) {
 		return text, nil
 	}
 	return encodeGob(v)
+}
+
+// encodeTime writes RFC 3339 where that can tell it: a year beyond 9999 and an
+// offset with seconds take the binary form.
+func encodeTime(t time.Time) (string, error) {
+	if text, err := t.MarshalText(); err == nil {
+		return string(kindTime) + string(text), nil
+	}
+	b, err := t.MarshalBinary()
+	if err != nil {
+		return "", fmt.Errorf("sessionstore: encode a time: %w", err)
+	}
+	return string(kindOddTime) + string(b), nil
 }
 
 func encodeInteger(v any) (string, bool) {
@@ -134,6 +144,10 @@ func (textCodec) decode(text string) (any, error) {
 	case kindTime:
 		var t time.Time
 		err := t.UnmarshalText([]byte(body))
+		return t, err
+	case kindOddTime:
+		var t time.Time
+		err := t.UnmarshalBinary([]byte(body))
 		return t, err
 	case kindFloat32:
 		f, err := strconv.ParseFloat(body, 32)

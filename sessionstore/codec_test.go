@@ -1,0 +1,180 @@
+package sessionstore_test
+
+import (
+	"encoding/gob"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shardhop/shardhop/sessionstore"
+)
+
+type hero struct {
+	Name  string
+	Items map[string]int
+}
+
+func init() {
+	gob.Register(hero{})
+	gob.Register(map[string]int{})
+}
+
+func TestValuesKeepTheirExactType(t *testing.T) {
+	berlin := time.FixedZone("", 2*60*60)
+	values := map[string]any{
+		"string": "Ada \x00\xff✓", "empty": "", "true": true, "false": false,
+		"int": -42, "int8": int8(math.MinInt8), "int16": int16(math.MaxInt16), "int32": int32(math.MinInt32), "int64": int64(math.MinInt64),
+		"uint": uint(42), "uint8": uint8(255), "uint16": uint16(math.MaxUint16), "uint32": uint32(math.MaxUint32), "uint64": uint64(math.MaxUint64),
+		"float32": float32(0.1), "float64": 0.1, "tiny": math.SmallestNonzeroFloat64, "inf": math.Inf(-1),
+		"bytes": []byte{0, 255, 's'}, "nil": nil,
+		"time": time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC), "zone": time.Date(2024, 7, 1, 12, 0, 0, 0, berlin),
+		"far": time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC), "never": time.Time{}, "odd": time.Date(1890, 1, 1, 0, 0, 0, 0, time.FixedZone("LMT", 3208)),
+		"slice": []string{"a", "b"}, "struct": hero{"Ada", map[string]int{"sword": 1, "potion": 3}}, "map": map[string]int{"x": 1},
+	}
+	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+		m := sessionstore.New(rdb, sessionstore.Config{})
+		ctx := load(t, m, "")
+		for key, value := range values {
+			m.Put(ctx, key, value)
+		}
+		token, _, err := m.Commit(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx = load(t, m, token)
+		for key, want := range values {
+			if got := m.Get(ctx, key); !reflect.DeepEqual(got, want) && !sameTime(got, want) {
+				t.Errorf("%s: %T %v, want %T %v", key, got, got, want, want)
+			}
+		}
+		if got := m.Keys(ctx); len(got) != len(values) {
+			t.Errorf("%d keys, want %d", len(got), len(values))
+		}
+	})
+}
+
+// sameTime compares times by instant and offset: zones have no other identity
+// outside the process.
+func sameTime(a, b any) bool {
+	x, okX := a.(time.Time)
+	y, okY := b.(time.Time)
+	_, offX := x.Zone()
+	_, offY := y.Zone()
+	return okX && okY && x.Equal(y) && offX == offY
+}
+
+func TestTypeThatGobDoesNotKnow(t *testing.T) {
+	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	ctx := load(t, m, "")
+	m.Put(ctx, "channel", make(chan int))
+	if _, _, err := m.Commit(ctx); err == nil {
+		t.Error("stored a channel")
+	}
+}
+
+func TestGobValueInAnotherOrderIsNoChange(t *testing.T) {
+	rdb := miniClient(t)
+	count := new(counter)
+	rdb.AddHook(count)
+	m := sessionstore.New(rdb, sessionstore.Config{})
+	items := map[string]int{}
+	for i := range 20 {
+		items[string(rune('a'+i))] = i
+	}
+	ctx := load(t, m, "")
+	m.Put(ctx, "items", items)
+	token, _, err := m.Commit(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		ctx := load(t, m, token)
+		m.Put(ctx, "items", items)
+		count.reset()
+		if _, _, err := m.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if trips, names := count.reset(); trips != 0 {
+			t.Fatalf("an equal map was written: %s", names)
+		}
+	}
+	// Changed in place, it is a change.
+	ctx = load(t, m, token)
+	m.Get(ctx, "items").(map[string]int)["a"] = 100
+	m.Put(ctx, "other", 1)
+	if _, _, err := m.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Get(load(t, m, token), "items").(map[string]int)["a"]; got != 100 {
+		t.Errorf("a is %d", got)
+	}
+}
+
+func TestValueThatCannotBeDecoded(t *testing.T) {
+	for _, raw := range []string{"", "G", "Ggarbage", "iten", "b", "c300", "t2024", "T", "?x", "d", "L-1"} {
+		rdb := miniClient(t)
+		m, token := stored(t, rdb)
+		key := "session:" + m.Key(load(t, m, token))
+		set(t, rdb, key, "d:odd", raw)
+
+		ctx := load(t, m, token)
+		if got := m.GetString(ctx, "odd"); got != "" {
+			t.Errorf("%q reads as %q", raw, got)
+		}
+		if got := m.GetString(ctx, "uid"); got != "7" {
+			t.Errorf("%q spoils its neighbour: %q", raw, got)
+		}
+		m.Put(ctx, "new", "1")
+		if _, _, err := m.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := fields(t, rdb, key)["d:odd"]; got != raw {
+			t.Errorf("%q became %q", raw, got)
+		}
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	packed, err := sessionstore.Codec.Encode(time.UnixMilli(1), map[string]any{"a": "b", "n": 1, "db_server": "c"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed)
+	f.Add([]byte{0, 255, 255, 255, 255, 15})
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		deadline, values, err := sessionstore.Codec.Decode(packed)
+		if err != nil {
+			return
+		}
+		again, err := sessionstore.Codec.Encode(deadline, values)
+		if err != nil {
+			return // a gob value that decodes but does not encode
+		}
+		if _, _, err := sessionstore.Codec.Decode(again); err != nil {
+			t.Errorf("encoded, it does not decode: %v", err)
+		}
+	})
+}
+
+func FuzzValue(f *testing.F) {
+	for _, seed := range []string{"sAda", "btrue", "i-1", "C255", "d0.1", "t2024-02-29T23:59:59Z", "n", "G\x00", "x\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := sessionstore.DecodeValue(text)
+		if err != nil {
+			return
+		}
+		again, err := sessionstore.EncodeValue(v)
+		if err != nil {
+			return
+		}
+		w, err := sessionstore.DecodeValue(again)
+		if err != nil || reflect.TypeOf(v) != reflect.TypeOf(w) {
+			t.Errorf("%q: %T became %T, %v", text, v, w, err)
+		}
+	})
+}
