@@ -169,8 +169,7 @@ func TestFlushBeforeTheFirstWriteKeepsTheSession(t *testing.T) {
 	for name, flush := range flushes {
 		for layer, wrap := range layers {
 			t.Run(name+" under "+layer, func(t *testing.T) {
-				var s *site
-				s = newSite(t, miniClient(t), nil)
+				s := newSite(t, miniClient(t), nil)
 				s.url = serve(t, wrap(s.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.URL.Path == "/get" {
 						s.get(w, r)
@@ -262,11 +261,7 @@ func TestLateSaveThatFailsIsLogged(t *testing.T) {
 }
 
 func TestPanicSavesNothing(t *testing.T) {
-	var s *site
-	s = newSite(t, miniClient(t), map[string]http.HandlerFunc{"/panic": func(w http.ResponseWriter, r *http.Request) {
-		s.put(w, r)
-		panic("half-done")
-	}})
+	s := newSite(t, miniClient(t), nil)
 	s.url = serve(t, recoverer(s.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.put(w, r)
 		panic("half-done")
@@ -396,7 +391,7 @@ func TestHijackedConnection(t *testing.T) {
 	}})
 	b := s.browser()
 	b.visit("/put?a=1")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")) //nolint:noctx // loopback
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

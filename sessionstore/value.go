@@ -77,8 +77,10 @@ func (textCodec) encode(v any) (string, error) {
 // encodeTime writes RFC 3339 where that can tell it: a year beyond 9999 and an
 // offset with seconds take the binary form.
 func encodeTime(t time.Time) (string, error) {
-	if text, err := t.MarshalText(); err == nil {
-		return string(kindTime) + string(text), nil
+	if _, offset := t.Zone(); offset%60 == 0 {
+		if text, err := t.MarshalText(); err == nil {
+			return string(kindTime) + string(text), nil
+		}
 	}
 	b, err := t.MarshalBinary()
 	if err != nil {

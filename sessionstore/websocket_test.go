@@ -55,7 +55,7 @@ func TestWebSocketThroughEveryOrder(t *testing.T) {
 // echo sends a message, wants it back, and returns the headers of the upgrade.
 func echo(t *testing.T, url string) http.Header {
 	t.Helper()
-	conn, res, err := coder.Dial(t.Context(), url, nil)
+	conn, res, err := coder.Dial(t.Context(), url, nil) //nolint:bodyclose // the connection owns it
 	if err != nil {
 		t.Fatal(err)
 	}
