@@ -147,7 +147,7 @@ func (c Config) validateGroups() error {
 	var errs []error
 	for _, g := range order {
 		if weight[g] == 0 {
-			errs = append(errs, fmt.Errorf("no shard of group %s takes new players: give one of them a weight of at least 1", g))
+			errs = append(errs, fmt.Errorf("no shard of group %s takes new players: give one of them a weight of at least 1 (SHARD_<NAME>_WEIGHT)", g))
 		}
 	}
 	return errors.Join(errs...)
