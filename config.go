@@ -1,8 +1,11 @@
 package shardhop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,11 +56,11 @@ type Config struct {
 	Middleware middleware.Config
 }
 
-// defaultHoldTimeout is shardrouter's.
+// defaultHoldTimeout is the router's.
 const defaultHoldTimeout = 60 * time.Second
 
-// problems lists what is wrong with cfg itself; the packages check their own
-// parts.
+// problems lists what is wrong with cfg, but for what shardrouter.New checks.
+// Middleware.Group needs the router and is checked by unknownGroup.
 func (cfg Config) problems() []error {
 	var found []error
 	add := func(format string, args ...any) { found = append(found, fmt.Errorf(format, args...)) }
@@ -66,25 +69,38 @@ func (cfg Config) problems() []error {
 		add("both Redis and RedisURL are set: leave one of them out")
 	}
 	if cfg.RedisSentinelMaster != "" && cfg.RedisMode != RedisSentinel {
-		add("the name of a sentinel master is set, but the Redis mode is not %s", RedisSentinel)
-	}
-	if cfg.SessionLifetime < 0 {
-		add("session lifetime %v is negative", cfg.SessionLifetime)
-	}
-	if cfg.SessionIdleTimeout < 0 {
-		add("session idle timeout %v is negative: 0 turns it off", cfg.SessionIdleTimeout)
-	}
-	hold := cfg.Router.HoldTimeout
-	if hold == 0 {
-		hold = defaultHoldTimeout
-	}
-	if idle := cfg.SessionIdleTimeout; idle > 0 && idle <= hold {
-		add("session idle timeout %v is not longer than the hold timeout %v: a player who waits for a shard would be logged out", idle, hold)
+		add("RedisSentinelMaster (REDIS_SENTINEL_MASTER) is set, but RedisMode (REDIS_MODE) is not %s", RedisSentinel)
 	}
 	if cfg.Middleware.Sessions != nil || cfg.Middleware.Router != nil {
 		add("Middleware.Sessions and Middleware.Router are filled in by Open: leave them out, or call middleware.New yourself")
 	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"SessionLifetime", cfg.SessionLifetime}, {"SessionIdleTimeout", cfg.SessionIdleTimeout},
+		{"Sessions.Timeout", cfg.Sessions.Timeout}, {"Sessions.RetryAfter", cfg.Sessions.RetryAfter},
+		{"Middleware.ClaimTimeout", cfg.Middleware.ClaimTimeout}, {"Middleware.RetryAfter", cfg.Middleware.RetryAfter},
+	} {
+		if d.value < 0 {
+			add("%s %v is negative: leave it 0 for the default", d.field, d.value)
+		}
+	}
+	hold := cmp.Or(cfg.Router.HoldTimeout, defaultHoldTimeout)
+	if idle := cfg.SessionIdleTimeout; idle > 0 && idle <= hold {
+		add("SessionIdleTimeout (SESSION_IDLE_TIMEOUT) %v is not longer than Router.HoldTimeout (SHARD_HOLD_TIMEOUT) %v: a player who waits for a shard would be logged out", idle, hold)
+	}
 	return found
+}
+
+// unknownGroup checks the group that new sessions are assigned to against the
+// router's. A nil router has been reported already.
+func (cfg Config) unknownGroup(router *shardrouter.Router) error {
+	group := cfg.Middleware.Group
+	if router == nil || group == "" || slices.Contains(router.Groups(), group) {
+		return nil
+	}
+	return fmt.Errorf("Middleware.Group %q is no group of any shard: want one of %s", group, strings.Join(router.Groups(), ", "))
 }
 
 // redisClient returns the client to use, and whether it is ours to close.
@@ -93,11 +109,11 @@ func (cfg Config) redisClient() (client redis.UniversalClient, ours bool, err er
 		return cfg.Redis, false, nil
 	}
 	if cfg.RedisURL == "" {
-		return nil, false, errors.New("no Redis: set REDIS_URL (Config.Redis or Config.RedisURL)")
+		return nil, false, errors.New("no Redis: set Redis or RedisURL")
 	}
-	client, err = newRedis(cfg.RedisURL, cfg.RedisMode, cfg.RedisSentinelMaster)
+	dial, err := parseRedis(cfg.RedisURL, cfg.RedisMode, cfg.RedisSentinelMaster)
 	if err != nil {
-		return nil, false, fmt.Errorf("REDIS_URL (Config.RedisURL): %w", err)
+		return nil, false, fmt.Errorf("RedisURL: %w", err)
 	}
-	return client, true, nil
+	return dial(), true, nil
 }

@@ -35,23 +35,33 @@ const (
 	sentinelDialTimeout = 3 * time.Second
 )
 
-// newRedis returns a client with the recommended options, which those in the URL
-// override. It connects to nothing yet.
-func newRedis(rawURL string, mode RedisMode, sentinelMaster string) (redis.UniversalClient, error) {
+// redisURLForm is what a URL has to look like, in words for an error.
+const redisURLForm = "redis://[user:password@]host:port[/db], rediss://… or unix:///path (standalone only), " +
+	"further hosts as ?addr=host:port&addr=host:port"
+
+// dialRedis makes a client. It connects to nothing yet.
+type dialRedis func() redis.UniversalClient
+
+// parseRedis reads a URL and adds the recommended options, which those of the
+// URL override.
+func parseRedis(rawURL string, mode RedisMode, sentinelMaster string) (dialRedis, error) {
+	if !namesHost(rawURL) {
+		return nil, errRedisURL
+	}
 	switch mode {
 	case "", RedisStandalone:
-		return newStandalone(rawURL)
+		return parseStandalone(rawURL)
 	case RedisCluster:
-		return newCluster(rawURL)
+		return parseCluster(rawURL)
 	case RedisSentinel:
-		return newSentinel(rawURL, sentinelMaster)
+		return parseSentinel(rawURL, sentinelMaster)
 	}
 	return nil, fmt.Errorf("%w %q: want %s, %s or %s", errRedisMode, mode, RedisStandalone, RedisCluster, RedisSentinel)
 }
 
-func newStandalone(rawURL string) (redis.UniversalClient, error) {
+func parseStandalone(rawURL string) (dialRedis, error) {
 	opts, err := redis.ParseURL(rawURL)
-	if err != nil || !namesHost(rawURL) {
+	if err != nil {
 		return nil, errRedisURL
 	}
 	recommend(&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff)
@@ -60,12 +70,12 @@ func newStandalone(rawURL string) (redis.UniversalClient, error) {
 	opts.ContextTimeoutEnabled = true
 	opts.DisableIdentity = true
 	opts.MaintNotificationsConfig = noMaintenanceNotes()
-	return bounded(redis.NewClient(opts), opts.ReadTimeout), nil
+	return func() redis.UniversalClient { return bounded(redis.NewClient(opts), opts.ReadTimeout) }, nil
 }
 
-func newCluster(rawURL string) (redis.UniversalClient, error) {
+func parseCluster(rawURL string) (dialRedis, error) {
 	opts, err := redis.ParseClusterURL(rawURL)
-	if err != nil || !namesHost(rawURL) {
+	if err != nil {
 		return nil, errRedisURL
 	}
 	if opts.ReadOnly || opts.RouteByLatency || opts.RouteRandomly {
@@ -76,12 +86,12 @@ func newCluster(rawURL string) (redis.UniversalClient, error) {
 	opts.ContextTimeoutEnabled = true
 	opts.DisableIdentity = true
 	opts.MaintNotificationsConfig = noMaintenanceNotes()
-	return bounded(redis.NewClusterClient(opts), opts.ReadTimeout), nil
+	return func() redis.UniversalClient { return bounded(redis.NewClusterClient(opts), opts.ReadTimeout) }, nil
 }
 
-func newSentinel(rawURL, master string) (redis.UniversalClient, error) {
+func parseSentinel(rawURL, master string) (dialRedis, error) {
 	opts, err := redis.ParseFailoverURL(rawURL)
-	if err != nil || !namesHost(rawURL) {
+	if err != nil {
 		return nil, errRedisURL
 	}
 	if opts.ReplicaOnly || opts.RouteByLatency || opts.RouteRandomly {
@@ -96,7 +106,7 @@ func newSentinel(rawURL, master string) (redis.UniversalClient, error) {
 	opts.DialerRetries = cmp.Or(opts.DialerRetries, 1)
 	opts.ContextTimeoutEnabled = true
 	opts.DisableIdentity = true
-	return bounded(redis.NewFailoverClient(opts), opts.ReadTimeout), nil
+	return func() redis.UniversalClient { return bounded(redis.NewFailoverClient(opts), opts.ReadTimeout) }, nil
 }
 
 // namesHost reports whether a URL says where the server is. go-redis takes one

@@ -3,13 +3,13 @@ package shardhop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shardhop/shardhop/internal/envread"
 	"github.com/shardhop/shardhop/middleware"
 	"github.com/shardhop/shardhop/sessionstore"
 	"github.com/shardhop/shardhop/shardrouter"
@@ -41,20 +41,22 @@ func Open(ctx context.Context, cfg Config) (*Hop, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	problems := cfg.problems()
+	report := envread.New(nil)
+	report.Add(errors.Join(cfg.problems()...))
 	rdb, ours, err := cfg.redisClient()
-	problems = append(problems, err)
+	report.Add(err)
 
 	routerConfig := cfg.Router
 	if routerConfig.Redis == nil {
 		routerConfig.Redis = rdb
 	}
 	router, err := shardrouter.New(routerConfig)
-	problems = append(problems, err)
+	report.Add(err)
+	report.Add(cfg.unknownGroup(router))
 
 	closeAll := sync.OnceValue(func() error { return closeParts(router, rdb, ours) })
-	if err := errors.Join(problems...); err != nil {
-		return nil, errors.Join(fmt.Errorf("shardhop: %w", err), closeAll())
+	if err := report.Err(); err != nil {
+		return nil, errors.Join(err, closeAll())
 	}
 	if ours {
 		reportRedis(ctx, rdb, cfg.Router.Logger)
@@ -81,7 +83,7 @@ func (h *Hop) Handler(next http.Handler) http.Handler {
 
 // Close stops the router, and closes the Redis client if Open made it. Let the
 // HTTP server shut down first. It is idempotent, and returns when every
-// goroutine has ended.
+// goroutine of the library has ended.
 func (h *Hop) Close() error { return h.close() }
 
 func newSessions(rdb redis.UniversalClient, cfg Config) *sessionstore.Manager {

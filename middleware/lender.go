@@ -24,7 +24,6 @@ type lease interface {
 	Conn() *sql.Conn
 	Shard() string
 	Release()
-	ReleaseAfter(cancel context.CancelFunc)
 }
 
 // pools makes a lender of a router.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"sync"
-
-	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // seat is one request's place: its lease, if it holds one, and what became of
@@ -44,7 +42,7 @@ type seat struct {
 
 func (m *mount) newSeat(parent context.Context) *seat {
 	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
-	ctx, cancel := context.WithCancel(shardrouter.Track(parent))
+	ctx, cancel := context.WithCancel(parent)
 	s.ctx, s.cancel = context.WithValue(ctx, seatKey{}, s), cancel
 	if rt, ok := m.cfg.Sessions.Route(parent); ok {
 		s.named = rt.Shard
@@ -154,19 +152,18 @@ func (s *seat) lost(l lease) {
 	l.Release()
 }
 
-// end closes the seat for good. The request's context ends before the
-// connection goes back, so that database/sql closes what the handler left
-// open.
+// end closes the seat for good. The request's context ends first: it makes
+// database/sql close what the handler left open, before the connection goes
+// back.
 func (s *seat) end() {
+	s.cancel()
 	s.mu.Lock()
 	s.ended = true
 	l := s.vacateLocked()
 	s.mu.Unlock()
-	if l == nil {
-		s.cancel()
-		return
+	if l != nil {
+		l.Release()
 	}
-	l.ReleaseAfter(s.cancel)
 }
 
 func (s *seat) vacateLocked() lease {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -104,7 +105,7 @@ func baseArgs(acc account, data, tmp string) []string {
 // the file system can.
 func copyFolder(t testing.TB, from, to string) {
 	t.Helper()
-	if err := runTool(t, nil, "cp", "-a", "--reflink=auto", from, to); err != nil {
-		t.Fatalf("lab: copy of %s: %v", from, err)
+	if out, err := exec.Command("cp", "-a", "--reflink=auto", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("lab: copy of %s: %v: %s", from, err, out)
 	}
 }

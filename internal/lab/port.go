@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -66,7 +65,7 @@ func reservePort(t testing.TB, folder string, port int) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !canListen(t.Context(), port) {
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !canListen(port) {
 		_ = lock.Close()
 		return false
 	}
@@ -74,9 +73,8 @@ func reservePort(t testing.TB, folder string, port int) bool {
 	return true
 }
 
-func canListen(ctx context.Context, port int) bool {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", loopback(port))
+func canListen(port int) bool {
+	l, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false
 	}
@@ -84,9 +82,3 @@ func canListen(ctx context.Context, port int) bool {
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-
-// FreeAddr returns the host:port of a [FreePort].
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	return loopback(FreePort(t))
-}

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"io"
 	"os/exec"
 	"strconv"
@@ -23,7 +22,7 @@ type reaper struct {
 }
 
 func startReaper(pid int, folder string) (*reaper, error) {
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", reaperScript, "lab-reaper", strconv.Itoa(pid), folder)
+	cmd := exec.Command("/bin/sh", "-c", reaperScript, "lab-reaper", strconv.Itoa(pid), folder)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdinPipe()

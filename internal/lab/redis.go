@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -65,7 +64,7 @@ func (s *RedisServer) Client() *redis.Client {
 // pingRedis asks once, without the retries of a client. A server that wants a
 // password is up as well.
 func pingRedis(addr string) error {
-	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(context.Background(), "tcp", addr)
+	conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,9 @@
 package lab
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,11 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// toolTimeout bounds one program that makes or copies a data folder.
-const toolTimeout = time.Minute
 
 // templateFormat counts the changes of what a template holds, so that a cache
 // of an older lab is not used.
@@ -87,7 +82,7 @@ var versionNumber = regexp.MustCompile(`Ver (\S+)`)
 // suits a file name.
 func version(t testing.TB) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), program(t, "mariadbd"), "--no-defaults", "--version").Output()
+	out, err := exec.Command(program(t, "mariadbd"), "--no-defaults", "--version").Output()
 	if err != nil {
 		t.Fatalf("lab: mariadbd --version: %v", err)
 	}
@@ -110,21 +105,22 @@ func buildPlain(t testing.TB, folder string) error {
 		return err
 	}
 	args := baseArgs(acc, folder, tmp)
-	install := append(args, "--auth-root-authentication-method=normal", "--skip-test-db")
-	if err := runTool(t, nil, program(t, "mariadb-install-db"), install...); err != nil {
+	install := exec.Command(program(t, "mariadb-install-db"),
+		append(args, "--auth-root-authentication-method=normal", "--skip-test-db")...)
+	if err := runTool(install); err != nil {
 		return err
 	}
-	return runTool(t, strings.NewReader(accountsSQL), program(t, "mariadbd"), append(args, "--bootstrap")...)
+	accounts := exec.Command(program(t, "mariadbd"), append(args, "--bootstrap")...)
+	accounts.Stdin = strings.NewReader(accountsSQL)
+	return runTool(accounts)
 }
 
 // runTool runs a program to its end and adds what it said to its error.
-func runTool(t testing.TB, input io.Reader, path string, args ...string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), toolTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdin = input
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w:\n%s", filepath.Base(path), err, said)
+func runTool(cmd *exec.Cmd) error {
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w:\n%s", filepath.Base(cmd.Path), err, said.Bytes())
 	}
 	return nil
 }
