@@ -60,8 +60,8 @@ func (c *Cache) Start() {
 
 // Close cancels running probes, hands the leases back, passes on the changes
 // that are left, and returns when every goroutine of the cache has ended. What
-// is known stays readable. It is idempotent, and must not be called by
-// OnChange.
+// is known stays readable. A frozen Redis delays it by two exchanges at most. It
+// is idempotent, and must not be called by OnChange.
 func (c *Cache) Close() {
 	c.closing.Do(func() {
 		c.board.close()
@@ -92,8 +92,9 @@ func (c *Cache) View(shard string) View { return c.Snapshot()[shard] }
 // If that fails too, the shard is Down for this instance; if it succeeds, Up.
 // Calls while a probe runs join it, and shorten it to the suspicion's timeout.
 // A shard that this instance has itself just found unfit (Down, ReadOnly,
-// Misconfigured) stays as it is and is not probed for it. reason must not hold
-// a secret. Suspect never blocks.
+// Misconfigured) stays as it is and is not probed for it, and probes that are
+// asked for begin at least a twentieth of the interval apart. reason must not
+// hold a secret. Suspect never blocks.
 func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 
 // Settle waits until no suspicion hangs over shard, or until ctx is done, and

@@ -16,9 +16,25 @@ const (
 	maxRTT         = int64(time.Hour / time.Microsecond)
 )
 
-// foreignAfter is how far a record's date may be from Redis's own clock.
-// Freshness is the TTL's business; this only sorts out dates from elsewhere.
-const foreignAfter = time.Minute
+// minSlack is the least distance from Redis's clock at which a record's date
+// counts as foreign.
+const minSlack = time.Minute
+
+// clock is Redis's clock as it was read, and how far a record's date may be
+// from it. Freshness is the TTL's business; this only sorts out dates that
+// come from elsewhere. The zero clock sorts out none.
+type clock struct {
+	now   time.Time
+	slack time.Duration
+}
+
+func newClock(now time.Time, life time.Duration) clock {
+	return clock{now: now, slack: max(minSlack, 2*life)}
+}
+
+func (c clock) foreign(date time.Time) bool {
+	return !c.now.IsZero() && c.now.Sub(date).Abs() > c.slack
+}
 
 // timeLayout is RFC 3339 in UTC with milliseconds, as the script writes it.
 const timeLayout = "2006-01-02T15:04:05.000Z"
@@ -31,9 +47,8 @@ func drainKey(shard string) string  { return "db:drain:" + shard }
 func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
 
 // decodeStatus reads the value of a health key. Anything that this library
-// would not have written, or not lately, is an error. redisNow is Redis's clock
-// at the time of reading; zero leaves its comparison out.
-func decodeStatus(value string, redisNow time.Time) (Status, error) {
+// would not have written, or not lately, is an error.
+func decodeStatus(value string, c clock) (Status, error) {
 	if len(value) > maxRecordBytes {
 		return Status{}, fmt.Errorf("%w: %d bytes", errForeign, len(value))
 	}
@@ -44,7 +59,7 @@ func decodeStatus(value string, redisNow time.Time) (Status, error) {
 	if s.State == Unknown || !knownState(s.State) {
 		return Status{}, fmt.Errorf("%w: state %.32q", errForeign, s.State)
 	}
-	if !plausibleDates(s, redisNow) {
+	if !plausibleDates(s) || c.foreign(s.CheckedAt) {
 		return Status{}, fmt.Errorf("%w: dates since %v, checked_at %v", errForeign, s.Since, s.CheckedAt)
 	}
 	if !plausibleDetails(s) {
@@ -61,11 +76,8 @@ func knownState(s State) bool {
 	return false
 }
 
-func plausibleDates(s Status, redisNow time.Time) bool {
-	if s.Since.Year() < 2000 || s.CheckedAt.Year() > 9000 || s.Since.After(s.CheckedAt) {
-		return false
-	}
-	return redisNow.IsZero() || redisNow.Sub(s.CheckedAt).Abs() <= foreignAfter
+func plausibleDates(s Status) bool {
+	return s.Since.Year() >= 2000 && s.CheckedAt.Year() <= 9000 && !s.Since.After(s.CheckedAt)
 }
 
 func plausibleDetails(s Status) bool {

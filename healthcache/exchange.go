@@ -21,12 +21,12 @@ func (b *board) moves() map[string]int {
 func (b *board) absorb(r reading, moves map[string]int) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := time.Now()
+	now, redis := time.Now(), newClock(r.clock, b.cfg.life())
 	var wanted []string
 	all := make([]*knowledge, 0, len(b.shards))
 	for _, shard := range b.cfg.Shards {
 		k, keys := b.shards[shard], r.shards[shard]
-		k.absorb(keys, r.clock, now, b.token, moves[shard])
+		k.absorb(keys, redis, now, b.token, moves[shard])
 		if k.wantsLease(keys.lease, now, b.cfg.life()) {
 			wanted = append(wanted, shard)
 		}

@@ -25,14 +25,18 @@ const (
 )
 
 var (
-	Transition   = transition
-	Merge        = merge
-	DutyFrom     = dutyFrom
-	DecodeStatus = decodeStatus
-	EncodeTail   = encodeTail
-	LeaseKey     = leaseKey
-	SeedHistory  = seed
+	Transition  = transition
+	Merge       = merge
+	DutyFrom    = dutyFrom
+	EncodeTail  = encodeTail
+	LeaseKey    = leaseKey
+	SeedHistory = seed
 )
+
+// DecodeStatus reads a record by Redis's clock, with the slack of short intervals.
+func DecodeStatus(value string, redisNow time.Time) (Status, error) {
+	return decodeStatus(value, newClock(redisNow, time.Second))
+}
 
 func NewHistory(state State, since time.Time, owed int) History {
 	return history{state: state, since: since, owed: owed}

@@ -80,7 +80,7 @@ func (f *fleet) queueReads(ctx context.Context, pipe redis.Pipeliner, keys []str
 	if _, single := f.client.(*redis.Client); single {
 		all := pipe.MGet(ctx, keys...)
 		return func(i int) cell {
-			if all.Err() != nil {
+			if all.Err() != nil || i >= len(all.Val()) {
 				return cell{failed: true}
 			}
 			value, ok := all.Val()[i].(string)

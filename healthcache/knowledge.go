@@ -97,7 +97,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 
 // absorb takes in what was read of the shard's keys. moves is drainMoves as it
 // was before reading: an order given since then is newer than what was read.
-func (k *knowledge) absorb(keys keyset, clock, now time.Time, token string, moves int) {
+func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, token string, moves int) {
 	k.alone = keys.health.failed
 	k.read = true
 	if !keys.health.failed {
@@ -111,7 +111,7 @@ func (k *knowledge) absorb(keys keyset, clock, now time.Time, token string, move
 	}
 }
 
-func (k *knowledge) absorbHealth(health cell, clock, now time.Time) {
+func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
 	k.fleet = evidence{}
 	if !health.exists {
 		return
@@ -153,7 +153,7 @@ func (k *knowledge) record(now time.Time) report {
 	if k.drain.stands(now) {
 		s = k.drain.hide(s)
 	}
-	r := report{shard: k.shard, status: s, age: now.Sub(s.Since)}
+	r := report{shard: k.shard, status: s, age: max(now.Sub(s.Since), 0)}
 	if k.shared.state == s.State {
 		r.since = k.shared.since
 	}

@@ -55,8 +55,8 @@ type Observer struct {
 	// Reassigned is called when a session names a shard that is not
 	// configured, or is in another group by now; to serves it instead.
 	Reassigned func(unknown, to string)
-	// Refused is called when a request is answered without a connection; not
-	// for clients that went away.
+	// Refused is called when a request is answered for want of a connection, by
+	// the middleware or by WriteError; not for clients that went away.
 	Refused func(err error)
 }
 

@@ -155,7 +155,10 @@ type loan struct {
 
 func (l *loan) Conn() *sql.Conn { return l.conn }
 func (l *loan) Shard() string   { return l.shard }
-func (l *loan) Release() {
+func (l *loan) Release()        { l.ReleaseAfter(func() {}) }
+
+func (l *loan) ReleaseAfter(cancel context.CancelFunc) {
+	cancel()
 	l.once.Do(func() {
 		if l.fleet.onRelease != nil {
 			l.fleet.onRelease(l.shard)

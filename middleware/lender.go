@@ -24,6 +24,7 @@ type lease interface {
 	Conn() *sql.Conn
 	Shard() string
 	Release()
+	ReleaseAfter(cancel context.CancelFunc)
 }
 
 // pools makes a lender of a router.

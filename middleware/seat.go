@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"sync"
+
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // seat is one request's place: its lease, if it holds one, and what became of
@@ -42,7 +44,7 @@ type seat struct {
 
 func (m *mount) newSeat(parent context.Context) *seat {
 	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
-	ctx, cancel := context.WithCancel(parent)
+	ctx, cancel := context.WithCancel(shardrouter.Track(parent))
 	s.ctx, s.cancel = context.WithValue(ctx, seatKey{}, s), cancel
 	if rt, ok := m.cfg.Sessions.Route(parent); ok {
 		s.named = rt.Shard
@@ -152,18 +154,19 @@ func (s *seat) lost(l lease) {
 	l.Release()
 }
 
-// end closes the seat for good. The request's context ends first: it makes
-// database/sql close what the handler left open, before the connection goes
-// back.
+// end closes the seat for good. The request's context ends before the
+// connection goes back, so that database/sql closes what the handler left
+// open.
 func (s *seat) end() {
-	s.cancel()
 	s.mu.Lock()
 	s.ended = true
 	l := s.vacateLocked()
 	s.mu.Unlock()
-	if l != nil {
-		l.Release()
+	if l == nil {
+		s.cancel()
+		return
 	}
+	l.ReleaseAfter(s.cancel)
 }
 
 func (s *seat) vacateLocked() lease {

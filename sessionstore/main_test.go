@@ -2,6 +2,7 @@ package sessionstore_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/sessionstore"
 )
 
@@ -38,8 +40,14 @@ type site struct {
 // newSite serves the calls below and those of extra, which may be nil.
 func newSite(t *testing.T, rdb redis.UniversalClient, extra map[string]http.HandlerFunc) *site {
 	t.Helper()
+	return newSiteWith(t, rdb, sessionstore.Config{}, extra)
+}
+
+func newSiteWith(t *testing.T, rdb redis.UniversalClient, cfg sessionstore.Config, extra map[string]http.HandlerFunc) *site {
+	t.Helper()
 	s := &site{t: t, rdb: rdb, log: new(lockedBuffer)}
-	s.sessions = sessionstore.New(rdb, sessionstore.Config{Logger: slog.New(slog.NewTextHandler(s.log, nil))})
+	cfg.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+	s.sessions = sessionstore.New(rdb, cfg)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/put", s.put)
 	mux.HandleFunc("/get", s.get)
@@ -195,14 +203,26 @@ func (s *site) wantTTLs() {
 	}
 }
 
-// eachRedis runs test against every kind of Redis that we must bear.
+// eachRedis runs test against miniredis and a real Redis, and against both with
+// every script sent twice.
 func eachRedis(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
-	t.Run("miniredis", func(t *testing.T) { test(t, miniClient(t)) })
-	t.Run("every script twice", func(t *testing.T) {
-		rdb := miniClient(t)
-		rdb.AddHook(twice{})
-		test(t, rdb)
-	})
+	t.Helper()
+	for _, repeat := range []bool{false, true} {
+		run := func(rdb *redis.Client) func(t *testing.T) {
+			return func(t *testing.T) {
+				if repeat {
+					rdb.AddHook(twice{})
+				}
+				test(t, rdb)
+			}
+		}
+		name := ""
+		if repeat {
+			name = ", scripts twice"
+		}
+		t.Run("miniredis"+name, run(miniClient(t)))
+		t.Run("redis"+name, run(client(t, lab.Redis(t).Addr())))
+	}
 }
 
 func miniClient(t *testing.T) *redis.Client {
@@ -347,4 +367,21 @@ func breakable(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
 	t.Helper()
 	mini := miniredis.RunT(t)
 	return mini, client(t, mini.Addr())
+}
+
+// failing lets some commands pass, fails one, and lets all pass again.
+type failing struct {
+	passthrough
+	passes atomic.Int64 // before the one that fails; negative: none fails
+}
+
+func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if f.passes.Load() >= 0 && f.passes.Add(-1) < 0 {
+			err := errors.New("connection lost")
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
 }

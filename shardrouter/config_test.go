@@ -101,12 +101,12 @@ func TestConfigValidate(t *testing.T) {
 			c.Policy, c.Rotation, c.RotateTo, c.Shards[1].OnFailure = "x", "y", "z", "q"
 		}, []string{`Policy "x": want one of weighted, round_robin, least_conns`, `Rotation "y"`, `RotateTo "z"`, `shard b: OnFailure "q"`}},
 		{"negative durations", func(c *shardrouter.Config) { c.ConnectTimeout, c.AcquireTimeout, c.Failback = -1, -1, -1 },
-			[]string{"ConnectTimeout -1ns", "AcquireTimeout -1ns", "Failback -1ns"}},
+			[]string{"ConnectTimeout -1ns", "AcquireTimeout -1ns", "(Failback) -1ns"}},
 		{"negative bounds", func(c *shardrouter.Config) { c.MaxWaiting, c.HoldMax = -1, -1 }, []string{"MaxWaiting -1", "HoldMax -1"}},
 		{"a probe longer than the budget", func(c *shardrouter.Config) { c.ProbeTimeout = 11 * time.Second },
 			[]string{"ProbeTimeout (SHARD_PROBE_TIMEOUT) 11s is longer", "lower the first or raise the second"}},
 		{"a wait longer than the budget", func(c *shardrouter.Config) { c.BusyTimeout = 11 * time.Second }, []string{"BusyTimeout 11s is longer"}},
-		{"a fail-back shorter than a probe's interval", func(c *shardrouter.Config) { c.Failback = time.Millisecond }, []string{"Failback (SHARD_FAILBACK) 1ms is shorter"}},
+		{"a fail-back shorter than a probe's interval", func(c *shardrouter.Config) { c.Failback = time.Millisecond }, []string{"(Failback, SHARD_FAILBACK) 1ms is shorter"}},
 		{"a group that takes nobody", func(c *shardrouter.Config) {
 			c.Shards[1].Group, c.Shards[1].Weight = "west", shardrouter.WeightNone
 		}, []string{"no shard of group west takes new players"}},

@@ -30,11 +30,11 @@ func splitAddrs(network, list string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if id := nodeID(full); seen[id] {
+		id := nodeID(full)
+		if seen[id] {
 			return nil, fmt.Errorf("address %q stands twice in the list", full)
-		} else {
-			seen[id] = true
 		}
+		seen[id] = true
 		addrs = append(addrs, full)
 	}
 	return addrs, nil

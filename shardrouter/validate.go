@@ -103,7 +103,7 @@ func (c Config) validateFigures() error {
 		}
 	}
 	if c.Failback < 0 {
-		errs = append(errs, fmt.Errorf("Failback %v: want a stable time, or 0 for never", c.Failback))
+		errs = append(errs, fmt.Errorf("time to fail-back (Failback) %v: want a stable time, or 0 for never", c.Failback))
 	}
 	for _, n := range []struct {
 		field string
@@ -129,7 +129,7 @@ func (c Config) validateTogether() error {
 		}
 	}
 	if c.Failback > 0 && c.Failback < c.HealthInterval {
-		errs = append(errs, fmt.Errorf("Failback (SHARD_FAILBACK) %v is shorter than HealthInterval (SHARD_HEALTH_INTERVAL) %v, so that no probe could show a shard stable for that long: raise the first or lower the second", c.Failback, c.HealthInterval))
+		errs = append(errs, fmt.Errorf("time to fail-back (Failback, SHARD_FAILBACK) %v is shorter than HealthInterval (SHARD_HEALTH_INTERVAL) %v, so that no probe could show a shard stable for that long: raise the first or lower the second", c.Failback, c.HealthInterval))
 	}
 	return errors.Join(append(errs, c.validateGroups())...)
 }

@@ -50,7 +50,7 @@ func (r *Reader) Add(err error) {
 		r.problems = append(r.problems, e.Problems...)
 		return
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what was joined at the top comes apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			r.Add(e)
 		}

@@ -64,6 +64,7 @@ func owner(info fs.FileInfo) int {
 // process that runs in it removes it.
 func workFolder(t testing.TB, name string) string {
 	t.Helper()
+	//nolint:usetesting // other users cannot enter t.TempDir, and its path is too long for a socket
 	folder, err := os.MkdirTemp(home(t), fmt.Sprintf("%s-%d-", name, os.Getpid()))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -105,7 +104,7 @@ func baseArgs(acc account, data, tmp string) []string {
 // the file system can.
 func copyFolder(t testing.TB, from, to string) {
 	t.Helper()
-	if out, err := exec.Command("cp", "-a", "--reflink=auto", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("lab: copy of %s: %v: %s", from, err, out)
+	if err := runTool(t, nil, "cp", "-a", "--reflink=auto", from, to); err != nil {
+		t.Fatalf("lab: copy of %s: %v", from, err)
 	}
 }

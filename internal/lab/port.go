@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -65,7 +66,7 @@ func reservePort(t testing.TB, folder string, port int) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !canListen(port) {
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !canListen(t.Context(), port) {
 		_ = lock.Close()
 		return false
 	}
@@ -73,8 +74,9 @@ func reservePort(t testing.TB, folder string, port int) bool {
 	return true
 }
 
-func canListen(port int) bool {
-	l, err := net.Listen("tcp", loopback(port))
+func canListen(ctx context.Context, port int) bool {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", loopback(port))
 	if err != nil {
 		return false
 	}
@@ -82,3 +84,9 @@ func canListen(port int) bool {
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// FreeAddr returns the host:port of a [FreePort].
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	return loopback(FreePort(t))
+}

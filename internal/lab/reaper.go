@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"io"
 	"os/exec"
 	"strconv"
@@ -22,7 +23,7 @@ type reaper struct {
 }
 
 func startReaper(pid int, folder string) (*reaper, error) {
-	cmd := exec.Command("/bin/sh", "-c", reaperScript, "lab-reaper", strconv.Itoa(pid), folder)
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", reaperScript, "lab-reaper", strconv.Itoa(pid), folder)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdinPipe()

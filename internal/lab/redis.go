@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -64,7 +65,7 @@ func (s *RedisServer) Client() *redis.Client {
 // pingRedis asks once, without the retries of a client. A server that wants a
 // password is up as well.
 func pingRedis(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, answerTimeout)
+	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,10 @@
 package lab
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,7 +13,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// toolTimeout bounds one program that makes or copies a data folder.
+const toolTimeout = time.Minute
 
 // templateFormat counts the changes of what a template holds, so that a cache
 // of an older lab is not used.
@@ -82,7 +87,7 @@ var versionNumber = regexp.MustCompile(`Ver (\S+)`)
 // suits a file name.
 func version(t testing.TB) string {
 	t.Helper()
-	out, err := exec.Command(program(t, "mariadbd"), "--no-defaults", "--version").Output()
+	out, err := exec.CommandContext(t.Context(), program(t, "mariadbd"), "--no-defaults", "--version").Output()
 	if err != nil {
 		t.Fatalf("lab: mariadbd --version: %v", err)
 	}
@@ -105,22 +110,21 @@ func buildPlain(t testing.TB, folder string) error {
 		return err
 	}
 	args := baseArgs(acc, folder, tmp)
-	install := exec.Command(program(t, "mariadb-install-db"),
-		append(args, "--auth-root-authentication-method=normal", "--skip-test-db")...)
-	if err := runTool(install); err != nil {
+	install := append(args, "--auth-root-authentication-method=normal", "--skip-test-db")
+	if err := runTool(t, nil, program(t, "mariadb-install-db"), install...); err != nil {
 		return err
 	}
-	accounts := exec.Command(program(t, "mariadbd"), append(args, "--bootstrap")...)
-	accounts.Stdin = strings.NewReader(accountsSQL)
-	return runTool(accounts)
+	return runTool(t, strings.NewReader(accountsSQL), program(t, "mariadbd"), append(args, "--bootstrap")...)
 }
 
 // runTool runs a program to its end and adds what it said to its error.
-func runTool(cmd *exec.Cmd) error {
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w:\n%s", filepath.Base(cmd.Path), err, said.Bytes())
+func runTool(t testing.TB, input io.Reader, path string, args ...string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), toolTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin = input
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w:\n%s", filepath.Base(path), err, said)
 	}
 	return nil
 }

@@ -1,0 +1,105 @@
+package sessionstore_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shardhop/shardhop/internal/lab"
+	"github.com/shardhop/shardhop/sessionstore"
+)
+
+// stockStore saves a session as scs's own Redis stores do: one string.
+type stockStore struct{ rdb *redis.Client }
+
+func (s stockStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	b, err := s.rdb.Get(ctx, "scs:"+token).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, false, nil
+	}
+	return b, err == nil, err
+}
+
+func (s stockStore) CommitCtx(ctx context.Context, token string, b []byte, expiry time.Time) error {
+	return s.rdb.Set(ctx, "scs:"+token, b, time.Until(expiry)).Err()
+}
+
+func (s stockStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.rdb.Del(ctx, "scs:"+token).Err()
+}
+
+func (s stockStore) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+func (s stockStore) Commit(token string, b []byte, expiry time.Time) error {
+	return s.CommitCtx(context.Background(), token, b, expiry)
+}
+
+func (s stockStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// BenchmarkLoadAndSave measures a steady request of a session with four values,
+// which reads one of them, against a real Redis, beside scs with a store of the
+// usual kind.
+func BenchmarkLoadAndSave(b *testing.B) {
+	server := lab.Redis(b)
+	for _, idle := range []time.Duration{0, time.Hour} {
+		name := "idle timeout off"
+		if idle > 0 {
+			name = "idle timeout on"
+		}
+		b.Run(name, func(b *testing.B) {
+			b.Run("sessionstore", func(b *testing.B) {
+				rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+				m := sessionstore.New(rdb, sessionstore.Config{})
+				m.IdleTimeout = idle
+				benchSteady(b, rdb, m.SessionManager, m.LoadAndSave)
+			})
+			b.Run("scs", func(b *testing.B) {
+				rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+				sessions := scs.New()
+				sessions.Store = stockStore{rdb}
+				sessions.IdleTimeout = idle
+				benchSteady(b, rdb, sessions, sessions.LoadAndSave)
+			})
+		})
+	}
+}
+
+func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, loadAndSave func(http.Handler) http.Handler) {
+	defer func() { _ = rdb.Close() }()
+	h := loadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/login" {
+			sessions.Put(r.Context(), "uid", int64(7))
+			sessions.Put(r.Context(), "name", "Ada")
+			sessions.Put(r.Context(), "admin", false)
+			sessions.Put(r.Context(), "since", time.Now())
+			return
+		}
+		if sessions.GetString(r.Context(), "name") != "Ada" {
+			b.Error("no session")
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/login", nil))
+	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/me", nil)
+	for _, cookie := range rec.Result().Cookies() { //nolint:bodyclose // a recorder's
+		req.AddCookie(cookie)
+	}
+	count := new(counter)
+	rdb.AddHook(count)
+	b.ReportAllocs()
+	for b.Loop() {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, req)
+	}
+	trips, _ := count.reset()
+	b.ReportMetric(float64(trips)/float64(b.N), "roundtrips/op")
+}
