@@ -7,7 +7,7 @@
 // One goroutine per shard owns its probing: one probe at a time, each with a
 // time limit, so a frozen shard delays no other and collects no heap of
 // probes. In the whole fleet one instance probes a shard periodically. It holds
-// the shard's lease in Redis, writes each result to the health key, and every
+// the shard's probe lease in Redis, writes each result to the health key, and every
 // other instance reads all keys once per interval, in one round trip. The
 // lease ends three intervals after its holder was last heard of and is handed
 // back by Close; the next refresh of any instance then takes it. It is never
@@ -17,9 +17,9 @@
 // An instance that neither holds the lease nor hears from a prober for three
 // intervals probes for itself. That covers a Redis that is away, frozen or
 // full of nonsense, a lease that nobody alive holds, and Config.Redis being
-// nil. With Redis refusing or absent at start it does not wait: the first probe
-// then begins at once, and with a Redis that hangs after the time of one
-// refresh (an interval, at most a second).
+// nil. The first probe after Start waits for one refresh, to learn who has the
+// lease: a moment with a healthy Redis, and never longer than an interval or a
+// second, whichever is less. Without Redis it begins at once.
 //
 // [Cache.Suspect] tells of a failed request. That alone is no sentence: the
 // shard is Suspect in this instance's eyes while an immediate probe judges.

@@ -1,6 +1,7 @@
 package healthcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,7 +69,7 @@ func (f *fleet) read(ctx context.Context, shards []string) (reading, error) {
 		}
 	}
 	if read == 0 {
-		return reading{}, err
+		return reading{}, cmp.Or(err, errNothingRead)
 	}
 	return r, nil
 }

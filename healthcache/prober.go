@@ -52,7 +52,7 @@ func (p *prober) probeOnce(ctx context.Context, r *round) (Result, time.Duration
 	began := time.Now()
 	found := sanitize(p.probe(ctx, p.know.shard))
 	rtt := time.Since(began)
-	if found.State == Down && errors.Is(context.Cause(ctx), errNoAnswer) {
+	if found.State == Down && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		found.Reason = fmt.Sprintf("no answer within %v", rtt.Round(time.Millisecond))
 	}
 	return found, rtt

@@ -181,3 +181,14 @@ func TestDeathIsSharedInTime(t *testing.T) {
 	_ = listener.Close()
 	until(t, 3*time.Second, "the key says down", func() bool { return stored(t, shared, "a").State == hc.Down })
 }
+
+func TestStartOnAFrozenRedis(t *testing.T) {
+	server := lab.Redis(t)
+	server.Freeze()
+	began := time.Now()
+	in := join(t, client(t, server), "one")
+	until(t, 10*tick, "probes without Redis", in.is("a", hc.Up))
+	if took := time.Since(began); took < tick/2 {
+		t.Errorf("probed after %v, before Redis had its chance", took)
+	}
+}

@@ -20,15 +20,17 @@ type round struct {
 
 func newRound() *round { return &round{done: make(chan struct{})} }
 
-// arm begins the time of a probe. The returned context ends when it is over,
-// with errNoAnswer as its cause.
-func (r *round) arm(ctx context.Context, now time.Time, limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(errNoAnswer) })
-	r.timer, r.deadline = timer, now.Add(limit)
+// arm begins the time of a probe. The returned function gives back what the
+// context needs.
+func (r *round) arm(parent context.Context, now time.Time, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx := newProbeContext(parent, now.Add(limit))
+	unlink := context.AfterFunc(parent, func() { ctx.end(parent.Err()) })
+	timer := time.AfterFunc(limit, func() { ctx.end(context.DeadlineExceeded) })
+	r.timer, r.deadline = timer, ctx.latest
 	return ctx, func() {
+		unlink()
 		timer.Stop()
-		cancel(nil)
+		ctx.end(context.Canceled)
 	}
 }
 
