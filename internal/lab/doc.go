@@ -44,6 +44,19 @@
 // for every server. It holds the database game and two accounts: app, which
 // owns that database and nothing else, so that read_only binds it, and root.
 //
+// # Galera
+//
+// A cluster's usual start takes a node at a time and a state transfer for each
+// but the first. Here all nodes start at once from copies of one data folder
+// that has a cluster's identity, and each is given the saved view of a cluster
+// in which all of them were. They take that cluster up again as after a power
+// failure, which needs no transfer: three nodes are up in about three seconds.
+// A killed node is asked for the position of its data first, so that it
+// fetches what it missed, about five seconds, and no other node is blocked by
+// copying its folder. A dead or frozen member stops the others' writes for two
+// to five seconds, until they evict it; one that thaws then joins again by
+// itself.
+//
 // The package needs Linux, and on Debian
 //
 //	apt-get install -y mariadb-server redis-server rsync

@@ -18,7 +18,7 @@ func MariaDB(t testing.TB, opts ...Option) *MariaDBServer {
 	t.Helper()
 	n := newNode(t, plainTemplate(t))
 	args := slices.Concat(n.args(), collect(opts).args)
-	s := n.server(t, func() []string { return args }, func() error { return queryOnce(rootDSN(n.addr())) })
+	s := n.server(t, func() ([]string, error) { return args, nil }, func() error { return queryOnce(rootDSN(n.addr())) })
 	s.Start()
 	return s
 }
@@ -72,7 +72,7 @@ func (n node) args() []string {
 }
 
 // server makes the node's process. It is not started yet.
-func (n node) server(t testing.TB, argv func() []string, ready func() error) *MariaDBServer {
+func (n node) server(t testing.TB, argv func() ([]string, error), ready func() error) *MariaDBServer {
 	return &MariaDBServer{newProcess(t, spec{
 		name:   "mariadbd",
 		addr:   n.addr(),
@@ -104,7 +104,7 @@ func baseArgs(acc account, data, tmp string) []string {
 // the file system can.
 func copyFolder(t testing.TB, from, to string) {
 	t.Helper()
-	if err := runTool(t, nil, "cp", "-a", "--reflink=auto", from, to); err != nil {
+	if _, err := runTool(t, nil, "cp", "-a", "--reflink=auto", from, to); err != nil {
 		t.Fatalf("lab: copy of %s: %v", from, err)
 	}
 }

@@ -26,12 +26,12 @@ const install = "apt-get install -y mariadb-server redis-server rsync"
 
 // spec says how one server is run.
 type spec struct {
-	name   string          // of the program, for messages
-	addr   string          // where it listens
-	folder string          // its own, removed when the test binary dies
-	argv   func() []string // program and arguments of the next start
-	env    []string        // added to the environment
-	ready  func() error    // nil once the server does its work
+	name   string                   // of the program, for messages
+	addr   string                   // where it listens
+	folder string                   // its own, removed when the test binary dies
+	argv   func() ([]string, error) // program and arguments of the next start
+	env    []string                 // added to the environment
+	ready  func() error             // nil once the server does its work
 }
 
 // Process is one server under the control of a test. Start, Restart, Stop,
@@ -169,12 +169,15 @@ func (p *Process) launch() {
 }
 
 func startRun(s spec) (*run, error) {
+	argv, err := s.argv()
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.OpenFile(logPath(s.folder), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	argv := s.argv()
 	cmd := exec.CommandContext(context.Background(), argv[0], argv[1:]...)
 	cmd.Dir = s.folder
 	cmd.Env = append(os.Environ(), s.env...)

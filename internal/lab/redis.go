@@ -43,7 +43,7 @@ func Redis(t testing.TB, opts ...Option) *RedisServer {
 		name:   "redis-server",
 		addr:   addr,
 		folder: folder,
-		argv:   func() []string { return argv },
+		argv:   func() ([]string, error) { return argv, nil },
 		ready:  func() error { return pingRedis(addr) },
 	})}
 	s.Start()

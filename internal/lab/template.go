@@ -111,20 +111,23 @@ func buildPlain(t testing.TB, folder string) error {
 	}
 	args := baseArgs(acc, folder, tmp)
 	install := append(args, "--auth-root-authentication-method=normal", "--skip-test-db")
-	if err := runTool(t, nil, program(t, "mariadb-install-db"), install...); err != nil {
+	if _, err := runTool(t, nil, program(t, "mariadb-install-db"), install...); err != nil {
 		return err
 	}
-	return runTool(t, strings.NewReader(accountsSQL), program(t, "mariadbd"), append(args, "--bootstrap")...)
+	_, err := runTool(t, strings.NewReader(accountsSQL), program(t, "mariadbd"), append(args, "--bootstrap")...)
+	return err
 }
 
-// runTool runs a program to its end and adds what it said to its error.
-func runTool(t testing.TB, input io.Reader, path string, args ...string) error {
+// runTool runs a program to its end and returns what it said, in the error if
+// there is one.
+func runTool(t testing.TB, input io.Reader, path string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), toolTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin = input
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w:\n%s", filepath.Base(path), err, said)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w:\n%s", filepath.Base(path), err, said)
 	}
-	return nil
+	return said, nil
 }
