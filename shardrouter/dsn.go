@@ -1,6 +1,7 @@
 package shardrouter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -200,8 +201,14 @@ func parseNode(p dsnParts, addr string) (*mysql.Config, error) {
 	// The driver's lines would go to the standard error past our logger; every
 	// error that they tell of is returned as well.
 	cfg.Logger = &mysql.NopLogger{}
-	return cfg, nil
+	return cfg, cfg.Apply(mysql.BeforeConnect(ownConfig))
 }
+
+// ownConfig changes nothing. That there is such a function makes the driver
+// give each connection a configuration of its own; where TLS is only
+// preferred, it writes to it, which would race with other connections and turn
+// TLS off for all later ones.
+func ownConfig(context.Context, *mysql.Config) error { return nil }
 
 // apply sets the timeouts that the DSN left open.
 func (t driverTimeouts) apply(cfg *mysql.Config, set map[string]bool) {
