@@ -90,7 +90,7 @@ func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, 
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/login", nil))
 	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/me", nil)
-	for _, cookie := range rec.Result().Cookies() { //nolint:bodyclose // a recorder's
+	for _, cookie := range rec.Result().Cookies() {
 		req.AddCookie(cookie)
 	}
 	count := new(counter)

@@ -140,6 +140,16 @@ func (sc *scope) renewal() (old state, nonce string, ok bool) {
 	return *sc.renewed, sc.renewNonce, true
 }
 
+// buried notes that the session whose token was renewed is no more.
+func (sc *scope) buried() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.renewed != nil {
+		sc.renewed.gone = true
+		sc.renewed = nil
+	}
+}
+
 // current returns the route as this request knows it.
 func (sc *scope) current() (r Route, nonce string) {
 	sc.mu.Lock()

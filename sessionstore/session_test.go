@@ -108,27 +108,30 @@ func TestMadeUpTokenLeavesNothing(t *testing.T) {
 	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := newSite(t, rdb, nil)
 		for _, path := range []string{"/get?k=a", "/claim?shard=a", "/logout", "/renew", "/put?db_server=c"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Cookie", "session=made-up")
-			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = res.Body.Close()
-			for _, cookie := range res.Cookies() {
-				if cookie.MaxAge >= 0 {
-					t.Errorf("%s: cookie %v", path, cookie)
-				}
+			b := s.browser()
+			b.plant("made-up")
+			b.visit(path)
+			if got := b.token(); got != "" && got != "made-up" {
+				t.Errorf("%s: cookie %q", path, got)
 			}
 			if keys := s.keys(); len(keys) != 0 {
 				t.Errorf("%s left %v", path, keys)
 			}
 		}
-		http.DefaultClient.CloseIdleConnections()
 	})
+}
+
+func TestMadeUpTokenIsNeverTakenOver(t *testing.T) {
+	s := newSite(t, miniClient(t), nil)
+	b := s.browser()
+	b.plant("made-up")
+	b.visit("/put?a=1")
+	if got := b.token(); got == "made-up" || got == "" {
+		t.Errorf("token is %q", got)
+	}
+	if keys := s.keys(); len(keys) != 1 || keys[0] != b.key() {
+		t.Errorf("keys: %v", keys)
+	}
 }
 
 func TestCookieAndCacheHeaders(t *testing.T) {

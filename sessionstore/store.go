@@ -185,61 +185,6 @@ func (s *store) expire(ctx context.Context, sc *scope, st *state, moved bool) er
 	return ErrSessionGone
 }
 
-// create stores a new session, or the one that follows a renewed token. A
-// session in which nothing was stored is not worth a key.
-func (s *store) create(ctx context.Context, sc *scope, w write) error {
-	ttl := time.Until(w.expiry)
-	if ttl < time.Millisecond {
-		return ErrSessionGone
-	}
-	values, route, keep, err := s.content(ctx, sc, w.fields)
-	if err != nil || !keep {
-		return err
-	}
-	nonce := newNonce()
-	args := []any{fieldExpires, strconv.FormatInt(w.deadline, 10), fieldVersion, 1, fieldNonce, nonce}
-	args = append(args, routeFields(route)...)
-	for name, value := range values {
-		args = append(args, name, value)
-	}
-	st := &state{token: w.token, key: s.key(w.token), values: fieldMap(w.fields),
-		deadline: w.deadline, expiry: w.expiry, confirmed: true}
-	made, err := s.runCreate(ctx, st.key, nonce, ttl, args)
-	if err != nil {
-		return fmt.Errorf("sessionstore: create: %w", err)
-	}
-	if !made {
-		return ErrNotLoaded
-	}
-	old, _, renewed := sc.renewal()
-	sc.created(st, route, nonce)
-	if renewed {
-		// Taken, it is dead already and its TTL buries it if this fails.
-		_ = s.remove(ctx, old.key)
-	}
-	return nil
-}
-
-// content is what a session about to be created holds: mine, and after a
-// renewal also what others changed meanwhile in the session that it replaces.
-// If that one is gone, a logout won, and only what this request itself stored
-// goes on.
-func (s *store) content(ctx context.Context, sc *scope, mine []field) (values map[string]string, r Route, keep bool, err error) {
-	old, nonce, renewed := sc.renewal()
-	if !renewed {
-		return fieldMap(mine), sc.creationRoute(Route{}), len(mine) > 0, nil
-	}
-	theirs, live, err := s.runTake(ctx, old.key, nonce)
-	if err != nil {
-		return nil, Route{}, false, fmt.Errorf("sessionstore: renew: %w", err)
-	}
-	own := diff(old.values, mine)
-	if !live {
-		return fieldMap(own.set), sc.creationRoute(Route{}), len(own.set) > 0, nil
-	}
-	return merge(theirs.values, own), sc.creationRoute(theirs.route), true, nil
-}
-
 // DeleteCtx ends a session. In a renewal it only notes it: the old session
 // goes when the new one is saved.
 func (s *store) DeleteCtx(ctx context.Context, token string) error {

@@ -1,0 +1,77 @@
+package sessionstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// create stores a new session, or the one that follows a renewed token. A
+// session in which nothing was stored, or that is over, is not worth a key.
+func (s *store) create(ctx context.Context, sc *scope, w write) error {
+	ttl := time.Until(w.expiry)
+	if ttl < time.Millisecond {
+		return s.bury(ctx, sc)
+	}
+	values, route, keep, err := s.content(ctx, sc, w.fields)
+	if err != nil || !keep {
+		return err
+	}
+	nonce := newNonce()
+	args := []any{fieldExpires, strconv.FormatInt(w.deadline, 10), fieldVersion, 1, fieldNonce, nonce}
+	args = append(args, routeFields(route)...)
+	for name, value := range values {
+		args = append(args, name, value)
+	}
+	st := &state{token: w.token, key: s.key(w.token), values: fieldMap(w.fields),
+		deadline: w.deadline, expiry: w.expiry, confirmed: true}
+	made, err := s.runCreate(ctx, st.key, nonce, ttl, args)
+	if err != nil {
+		return fmt.Errorf("sessionstore: create: %w", err)
+	}
+	if !made {
+		return ErrNotLoaded
+	}
+	old, _, renewed := sc.renewal()
+	sc.created(st, route, nonce)
+	if renewed {
+		// Taken, it is dead already and its TTL buries it if this fails.
+		_ = s.remove(ctx, old.key)
+	}
+	return nil
+}
+
+// bury ends the session that a renewed token was to replace, when the new one
+// is over before it is created.
+func (s *store) bury(ctx context.Context, sc *scope) error {
+	old, _, renewed := sc.renewal()
+	if !renewed {
+		return nil
+	}
+	if err := s.remove(ctx, old.key); err != nil {
+		return err
+	}
+	sc.buried()
+	return nil
+}
+
+// content is what a session about to be created holds: mine, and after a
+// renewal also what others changed meanwhile in the session that it replaces.
+// If that one is gone, a logout won, and only what this request itself stored
+// goes on.
+func (s *store) content(ctx context.Context, sc *scope, mine []field) (values map[string]string, r Route, keep bool, err error) {
+	old, nonce, renewed := sc.renewal()
+	if !renewed {
+		return fieldMap(mine), sc.creationRoute(Route{}), len(mine) > 0, nil
+	}
+	theirs, live, err := s.runTake(ctx, old.key, nonce)
+	if err != nil {
+		return nil, Route{}, false, fmt.Errorf("sessionstore: renew: %w", err)
+	}
+	own := diff(old.values, mine)
+	if !live {
+		return fieldMap(own.set), sc.creationRoute(Route{}), len(own.set) > 0, nil
+	}
+	return merge(theirs.values, own), sc.creationRoute(theirs.route), true, nil
+}
