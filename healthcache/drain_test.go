@@ -54,39 +54,39 @@ func TestDrainRefuses(t *testing.T) {
 func TestDrainIsSeenByAll(t *testing.T) {
 	m, client := mini(t)
 	one, two := join(t, client, "one"), join(t, client, "two")
-	until(t, time.Second, "both know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
+	until(t, soon, "both know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
 	if err := one.Drain(t.Context(), "a", "new disks", time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if v := one.View("a"); v.State != hc.Draining {
 		t.Errorf("who gave the order sees %v", v.State)
 	}
-	until(t, 3*tick, "the other obeys", two.is("a", hc.Draining))
+	until(t, soon, "the other obeys", two.is("a", hc.Draining))
 	if v := two.View("a"); v.DrainReason != "new disks" || !v.Drained {
 		t.Errorf("view = %+v", v)
 	}
 	if ttl := m.TTL("db:drain:a"); ttl <= 0 || ttl > time.Minute {
 		t.Errorf("TTL %v", ttl)
 	}
-	until(t, 3*tick, "the record says so too", func() bool { return stored(t, client, "a").State == hc.Draining })
+	until(t, soon, "the record says so too", func() bool { return stored(t, client, "a").State == hc.Draining })
 	if err := two.Undrain(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	if v := two.View("a"); v.State != hc.Up {
 		t.Errorf("who ended the drain sees %v", v.State)
 	}
-	until(t, 3*tick, "the other too", one.is("a", hc.Up))
+	until(t, soon, "the other too", one.is("a", hc.Up))
 	// An operator with nothing but redis-cli.
 	put(t, client, "db:drain:b", "", 0)
-	until(t, 3*tick, "an empty reason drains", func() bool { return one.View("b").Drained && two.View("b").Drained })
+	until(t, soon, "an empty reason drains", func() bool { return one.View("b").Drained && two.View("b").Drained })
 	client.Del(t.Context(), "db:drain:b")
-	until(t, 3*tick, "deleting ends it", func() bool { return !one.View("b").Drained && !two.View("b").Drained })
+	until(t, soon, "deleting ends it", func() bool { return !one.View("b").Drained && !two.View("b").Drained })
 }
 
 func TestDrainFailsWithoutAnAnswer(t *testing.T) {
 	m, client := mini(t)
 	in := join(t, client, "one")
-	until(t, time.Second, "up", in.is("a", hc.Up))
+	until(t, soon, "up", in.is("a", hc.Up))
 	m.SetError("LOADING")
 	if err := in.Drain(t.Context(), "a", "x", 0); err == nil || !strings.Contains(err.Error(), "drain a") {
 		t.Errorf("err = %v", err)

@@ -28,11 +28,11 @@ func client(t *testing.T, server *lab.RedisServer) *redis.Client {
 func both(t *testing.T, server *lab.RedisServer) (first, second instance) {
 	t.Helper()
 	first = join(t, client(t, server), "first")
-	until(t, 2*time.Second, "the first one writes", func() bool {
+	until(t, soon, "the first one writes", func() bool {
 		return stored(t, server.Client(), "a").By == "first" && stored(t, server.Client(), "b").By == "first"
 	})
 	second = join(t, client(t, server), "second")
-	until(t, 2*time.Second, "the second one reads", second.is("a", hc.Up))
+	until(t, soon, "the second one reads", second.is("a", hc.Up))
 	return first, second
 }
 
@@ -55,7 +55,7 @@ func TestFrozenRedis(t *testing.T) {
 	}
 	first.say("b", hc.Down)
 	second.say("b", hc.Down)
-	until(t, 2*time.Second, "both find out by themselves", func() bool {
+	until(t, soon, "both find out by themselves", func() bool {
 		return first.is("b", hc.Down)() && second.is("b", hc.Down)()
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -65,7 +65,7 @@ func TestFrozenRedis(t *testing.T) {
 	}
 
 	server.Thaw()
-	until(t, 3*time.Second, "the fleet shares again", func() bool { return stored(t, server.Client(), "b").State == hc.Down })
+	until(t, soon, "the fleet shares again", func() bool { return stored(t, server.Client(), "b").State == hc.Down })
 	if first.pile() || second.pile() {
 		t.Error("two probes at once on one shard")
 	}
@@ -89,19 +89,19 @@ func TestKilledRedisComesBackEmpty(t *testing.T) {
 	server.Kill()
 	first.say("a", hc.Down)
 	second.say("a", hc.Down)
-	until(t, 2*time.Second, "both find out by themselves", func() bool {
+	until(t, soon, "both find out by themselves", func() bool {
 		return first.is("a", hc.Down)() && second.is("a", hc.Down)()
 	})
 	server.Start()
-	until(t, 5*time.Second, "somebody shares", func() bool { return stored(t, server.Client(), "a").State == hc.Down })
+	until(t, soon, "somebody shares", func() bool { return stored(t, server.Client(), "a").State == hc.Down })
 	probes := func() [2]int { return [2]int{first.count("a"), second.count("a")} }
-	until(t, 5*time.Second, "one of them probes again, for both", func() bool {
+	until(t, soon, "one of them probes again, for both", func() bool {
 		before, holder := probes(), stored(t, server.Client(), "a").By
 		one, other := 0, 1
 		if holder == "second" {
 			one, other = 1, 0
 		}
-		until(t, 2*time.Second, "the prober's next probes", func() bool { return probes()[one] >= before[one]+3 })
+		until(t, soon, "the prober's next probes", func() bool { return probes()[one] >= before[one]+3 })
 		return probes()[other] == before[other]
 	})
 }
@@ -112,15 +112,15 @@ func TestACutOffProberLosesItsLease(t *testing.T) {
 	server := lab.Redis(t)
 	cut := client(t, server)
 	first := join(t, cut, "first")
-	until(t, 2*time.Second, "the first one writes", func() bool { return stored(t, server.Client(), "a").By == "first" })
+	until(t, soon, "the first one writes", func() bool { return stored(t, server.Client(), "a").By == "first" })
 	second := join(t, client(t, server), "second")
-	until(t, 2*time.Second, "the second one reads", second.is("a", hc.Up))
+	until(t, soon, "the second one reads", second.is("a", hc.Up))
 	_ = cut.Close()
 	// Three intervals for the lease, one for the refresh, and slack.
-	until(t, 8*tick, "the second one takes over", func() bool { return second.count("a") > 0 })
-	until(t, time.Second, "and writes", func() bool { return stored(t, server.Client(), "a").By == "second" })
+	until(t, 10*tick, "the second one takes over", func() bool { return second.count("a") > 0 })
+	until(t, soon, "and writes", func() bool { return stored(t, server.Client(), "a").By == "second" })
 	before := first.count("a")
-	until(t, time.Second, "the first one goes on for itself", func() bool { return first.count("a") >= before+2 })
+	until(t, soon, "the first one goes on for itself", func() bool { return first.count("a") >= before+2 })
 }
 
 func TestFlushedRedis(t *testing.T) {
@@ -129,8 +129,8 @@ func TestFlushedRedis(t *testing.T) {
 	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, 2*time.Second, "the record is back", func() bool { return stored(t, server.Client(), "a").State == hc.Up })
-	until(t, 2*time.Second, "both know", func() bool { return first.is("a", hc.Up)() && second.is("a", hc.Up)() })
+	until(t, soon, "the record is back", func() bool { return stored(t, server.Client(), "a").State == hc.Up })
+	until(t, soon, "both know", func() bool { return first.is("a", hc.Up)() && second.is("a", hc.Up)() })
 }
 
 // TestCluster runs on one server that is a whole cluster: it refuses commands
@@ -143,21 +143,21 @@ func TestCluster(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })
 	first := join(t, cluster, "first")
-	until(t, 5*time.Second, "a record", func() bool { return stored(t, cluster, "a").By == "first" })
+	until(t, soon, "a record", func() bool { return stored(t, cluster, "a").By == "first" })
 	second := join(t, cluster, "second")
-	until(t, 2*time.Second, "the second one reads", second.is("b", hc.Up))
+	until(t, soon, "the second one reads", second.is("b", hc.Up))
 	first.say("b", hc.Down)
-	until(t, 2*time.Second, "the second one reads a death", second.is("b", hc.Down))
+	until(t, soon, "the second one reads a death", second.is("b", hc.Down))
 	if err := cluster.HSet(t.Context(), "db:drain:a", "of", "another type").Err(); err != nil {
 		t.Fatal(err)
 	}
 	before := first.count("a")
-	until(t, 2*time.Second, "three more probes", func() bool { return first.count("a") >= before+3 })
+	until(t, soon, "three more probes", func() bool { return first.count("a") >= before+3 })
 	if v := second.View("a"); v.State != hc.Up || v.Drained {
 		t.Errorf("view = %+v", v)
 	}
 	first.Close()
-	until(t, 2*time.Second, "the leases are handed over", func() bool { return stored(t, cluster, "a").By == "second" })
+	until(t, soon, "the leases are handed over", func() bool { return stored(t, cluster, "a").By == "second" })
 }
 
 // TestDeathIsSharedInTime holds the promise for the default interval: the key
@@ -177,7 +177,7 @@ func TestDeathIsSharedInTime(t *testing.T) {
 	}
 	shared := client(t, lab.Redis(t))
 	start(t, hc.Config{Shards: []string{"a"}, Probe: dial, Redis: shared})
-	until(t, 2*time.Second, "up", func() bool { return stored(t, shared, "a").State == hc.Up })
+	until(t, soon, "up", func() bool { return stored(t, shared, "a").State == hc.Up })
 	_ = listener.Close()
 	until(t, 3*time.Second, "the key says down", func() bool { return stored(t, shared, "a").State == hc.Down })
 }
@@ -187,7 +187,7 @@ func TestStartOnAFrozenRedis(t *testing.T) {
 	server.Freeze()
 	began := time.Now()
 	in := join(t, client(t, server), "one")
-	until(t, 10*tick, "probes without Redis", in.is("a", hc.Up))
+	until(t, soon, "probes without Redis", in.is("a", hc.Up))
 	if took := time.Since(began); took < tick/2 {
 		t.Errorf("probed after %v, before Redis had its chance", took)
 	}
