@@ -81,7 +81,8 @@
 //     SuspicionTimeout, or SuspicionTimeout alone where a request reports it.
 //   - The prober dies: its record and lease end after three intervals, and the
 //     next refresh of another instance takes over, where it continues the
-//     history that it read.
+//     history that it read. That holds for its own successor too: until then a
+//     process started anew after a crash reads what its predecessor wrote.
 //   - Redis is away or frozen: what was read lives for three intervals, then
 //     every instance probes for itself, drains stay as last seen, and no caller
 //     waits. When Redis is back, one instance gets the lease. Each call has the
