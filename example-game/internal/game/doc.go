@@ -1,0 +1,34 @@
+// Package game is the HTTP side of the example: players register, dig for gold
+// and give it away, each on the shard that the library chose.
+//
+// # Who is playing, and where
+//
+// The session holds one value of the game's own, the player: realm and name in
+// one string, so that no concurrent request sees half of a sign-in. A realm is
+// a group of shards. The route in the session says which shard serves; the
+// library moves it. Two rules keep a player from somebody else's rows:
+//
+//   - The group of the serving shard has to be the player's realm, whatever
+//     the session says. Otherwise the player is looked for.
+//   - A row that is missing on the serving shard is looked for on the other
+//     shards of the realm, which may not hold the same rows. Where it is found
+//     the session moves; otherwise the answer is 503 with the code
+//     player_elsewhere, and nothing is created in its place.
+//
+// Names are unique in a realm, also while one of its shards is down: besides
+// the rows, Redis remembers which names are taken (see roster).
+//
+// # A request
+//
+//	security ─► session ─► seat (lazy) ─► handler ─► Acquire, or Tx
+//
+// The seat is lazy, so that a request without a login is turned away, a form
+// is checked and a password is hashed without holding a connection. A shard
+// that is dead when the handler asks for it is left behind inside that call.
+//
+// # Failure
+//
+// Every error ends in one table (problems.go) or in the library's own
+// (middleware.WriteError). A handler returns its error; nothing internal is in
+// the answer.
+package game

@@ -1,0 +1,87 @@
+package game
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/shardhop/shardhop"
+	"github.com/shardhop/shardhop/example-game/internal/password"
+)
+
+// maxStreams bounds the event streams of one process.
+const maxStreams = 1000
+
+// Config configures a [Game]. Hop is required.
+type Config struct {
+	// Hop holds the sessions and lends the connections. Its middleware has to
+	// be lazy.
+	Hop *shardhop.Hop
+	// SessionPrefix is that of the session keys in Redis. Default "session:".
+	SessionPrefix string
+	// CookieSecure tells that players come over HTTPS, and makes browsers
+	// stay there.
+	CookieSecure bool
+	// Logger takes what went wrong. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Game is the game of one process. Its methods are safe for use by several
+// goroutines.
+type Game struct {
+	cfg    Config
+	hop    *shardhop.Hop
+	hasher *password.Hasher
+	roster roster
+	schema *schema
+	log    *slog.Logger
+
+	streams  chan struct{} // one element for every open event stream
+	stopping chan struct{} // closed by Stop
+	stop     sync.Once
+}
+
+// New returns a game and starts to make its tables on every shard. It fails
+// when cfg lacks Hop.
+func New(cfg Config) (*Game, error) {
+	if cfg.Hop == nil {
+		return nil, errors.New("game: Config.Hop is nil: make one with shardhop.Open")
+	}
+	if cfg.SessionPrefix == "" {
+		cfg.SessionPrefix = "session:"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	hasher, err := password.NewHasher()
+	if err != nil {
+		return nil, err
+	}
+	return &Game{
+		cfg:      cfg,
+		hop:      cfg.Hop,
+		hasher:   hasher,
+		roster:   roster{cfg.Hop.Redis},
+		schema:   startSchema(cfg.Hop.Router, cfg.Logger),
+		log:      cfg.Logger,
+		streams:  make(chan struct{}, maxStreams),
+		stopping: make(chan struct{}),
+	}, nil
+}
+
+// Stop ends the event streams, which would hold up a server that shuts down.
+func (g *Game) Stop() { g.stop.Do(func() { close(g.stopping) }) }
+
+// Close stops what runs in the background and waits for it. Call it after the
+// server has shut down, and before Hop.Close. It is idempotent.
+func (g *Game) Close() {
+	g.Stop()
+	g.schema.close()
+}
+
+// realms lists the groups of shards among which a player can choose.
+func (g *Game) realms() []string { return g.hop.Router.Groups() }
+
+// Handler serves the page and the API.
+func (g *Game) Handler() http.Handler { return g.secure(g.routes()) }

@@ -1,0 +1,60 @@
+package game
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
+
+	"github.com/shardhop/shardhop/example-game/internal/problem"
+	"github.com/shardhop/shardhop/example-game/internal/web"
+)
+
+// action is a handler that leaves its error to the one place that answers it.
+type action func(w http.ResponseWriter, r *http.Request) error
+
+func (g *Game) routes() http.Handler {
+	r := chi.NewRouter()
+	r.NotFound(notFound)
+	r.MethodNotAllowed(methodNotAllowed)
+	r.Use(chimiddleware.GetHead)
+
+	r.Get("/", web.Game(g.realms()))
+	r.Handle("/assets/*", web.Assets())
+	r.Get("/healthz", healthz)
+	r.Get("/readyz", g.do(g.readyz))
+
+	r.Route("/api", func(r chi.Router) {
+		r.NotFound(notFound)
+		r.MethodNotAllowed(methodNotAllowed)
+		r.Group(func(r chi.Router) {
+			r.Use(g.hop.Handler)
+			r.Post("/register", g.do(g.register))
+			r.Post("/login", g.do(g.login))
+			r.Post("/logout", g.do(g.logout))
+			r.Get("/me", g.do(g.me))
+			r.Post("/dig", g.do(g.dig))
+			r.Post("/transfer", g.do(g.transfer))
+			r.Get("/leaderboard", g.do(g.leaderboard))
+			r.Get("/events", g.do(g.events))
+		})
+	})
+	return r
+}
+
+// do turns an action into a handler.
+func (g *Game) do(a action) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := a(w, r); err != nil {
+			g.fail(w, r, err)
+		}
+	}
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	problem.New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	problem.New(http.StatusMethodNotAllowed, "method_not_allowed", "This address takes another method").Write(w, r)
+}
