@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/shardhop/shardhop"
+	"github.com/shardhop/shardhop/example-game/internal/admin"
+	"github.com/shardhop/shardhop/example-game/internal/game"
+)
+
+// shutdownTimeout is how long running requests get at the end.
+const shutdownTimeout = 30 * time.Second
+
+// App is a running game. Its methods are safe for use by several goroutines.
+type App struct {
+	parts parts
+	hop   *shardhop.Hop
+	game  *game.Game
+	front *listener // players
+	back  *listener // operators
+	once  sync.Once
+}
+
+// Run starts the game that environ describes, prints one line to stdout when
+// it serves, logs to stderr, and stops when ctx is done. An error means that
+// it could not start, or that a port failed; it is one line.
+func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error {
+	a, err := Start(ctx, environ, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return err
+	}
+	defer a.Shutdown()
+	if _, err := fmt.Fprintln(stdout, a); err != nil {
+		return fmt.Errorf("print the addresses: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err = <-a.front.failed:
+	case err = <-a.back.failed:
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// Start starts the game that environ describes. ctx bounds the start alone.
+func Start(ctx context.Context, environ []string, log *slog.Logger) (*App, error) {
+	embeddedParts, vars, err := startParts(variables(environ))
+	if err != nil {
+		return nil, err
+	}
+	a := &App{parts: embeddedParts}
+	s, err := readSettings(vars)
+	if err == nil {
+		err = a.start(ctx, s, log)
+	}
+	if err != nil {
+		a.Shutdown()
+		return nil, err
+	}
+	return a, nil
+}
+
+// start starts everything above the embedded parts. What it has started when
+// it fails, Shutdown stops.
+func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err error) {
+	if a.front, err = listen(ctx, "ADDR", s.addr, log); err != nil {
+		return err
+	}
+	if a.back, err = listen(ctx, "ADMIN_ADDR", s.adminAddr, log); err != nil {
+		return err
+	}
+	s.library.Router.Logger, s.library.Middleware.Logger = log, log
+	if a.hop, err = shardhop.Open(ctx, s.library); err != nil {
+		return err
+	}
+	a.game, err = game.New(game.Config{Hop: a.hop, CookieSecure: s.library.CookieSecure, Logger: log})
+	if err != nil {
+		return err
+	}
+	operators := admin.Config{Router: a.hop.Router, Token: s.adminToken, Addr: s.adminAddr, Logger: log}
+	if a.parts.cluster != nil {
+		operators.Lab = lab{a.parts.cluster}
+	}
+	board, err := admin.New(operators)
+	if err != nil {
+		return err
+	}
+	a.front.server.RegisterOnShutdown(a.game.Stop)
+	a.front.serve(a.game.Handler())
+	a.back.serve(board)
+	return nil
+}
+
+// Shutdown stops everything, in the order that lets running requests end, and
+// returns when it has ended. It is idempotent.
+func (a *App) Shutdown() { a.once.Do(a.shutdown) }
+
+func (a *App) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	var ports sync.WaitGroup
+	for _, l := range []*listener{a.front, a.back} {
+		if l != nil {
+			ports.Go(func() { l.shutdown(ctx) })
+		}
+	}
+	ports.Wait()
+	if a.game != nil {
+		a.game.Close()
+	}
+	if a.hop != nil {
+		_ = a.hop.Close() // nothing is left that could use it
+	}
+	a.parts.close()
+}
+
+// URL is where players go.
+func (a *App) URL() string { return "http://" + a.front.addr() }
+
+// AdminURL is where operators go.
+func (a *App) AdminURL() string { return "http://" + a.back.addr() }
+
+// String is the start line.
+func (a *App) String() string {
+	return fmt.Sprintf("game on %s, admin on %s, embedded: %s", a.URL(), a.AdminURL(), a.parts.describe())
+}

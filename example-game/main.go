@@ -1,0 +1,29 @@
+// Command example-game is a small browser game on shardhop: players dig for
+// gold and give it away, and play on when the server of their rows dies.
+//
+// Without any variable set it brings its own MySQL cluster and its own Redis,
+// in memory:
+//
+//	go run ./example-game
+//
+// The environment configures it; see [app].
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/shardhop/shardhop/example-game/internal/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := app.Run(ctx, os.Environ(), os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "example-game:", err)
+		os.Exit(1)
+	}
+}
