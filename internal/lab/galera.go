@@ -36,7 +36,9 @@ const providerOptions = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=P
 // writes. Each is a [MariaDBServer] of its own. Start makes a stopped node join
 // those that run; when none does, it makes the cluster anew from its own data,
 // so start first the node that was stopped last, and the others after it.
-// Options are for every node.
+// When a majority was killed and others run, those wait for a majority: start
+// the killed nodes at the same time, each in a goroutine. Options are for every
+// node.
 func Galera(t testing.TB, n int, opts ...Option) []*MariaDBServer {
 	t.Helper()
 	program(t, "rsync") // copies the data to a node that lags too far behind

@@ -8,12 +8,13 @@ import (
 	"syscall"
 )
 
-// reaperScript ends the server's process group ($1) and removes its folder ($2) unless a line
-// says first that the server has ended. It waits on a pipe that only the test
-// binary holds open. The folder may still be written to for a moment.
+// reaperScript ends the server's process group ($1) and removes its folder
+// ($2) unless a line says first that the server has ended. It waits on a pipe
+// that only the test binary holds open. A dying server may write a last file
+// for a moment.
 const reaperScript = `read -r _ && exit
-kill -KILL -- "-$1"
-while kill -0 -- "-$1" 2>/dev/null; do sleep 0.1; done
+kill -s KILL -- "-$1"
+sleep 1
 rm -rf "$2"`
 
 // reaper is the shell that outlives the test binary.
