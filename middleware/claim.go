@@ -14,8 +14,8 @@ const maxRounds = 3
 type change struct {
 	from Route // what the session had; its Shard is empty for a first assignment
 	to   string
-	// unknown: from.Shard is not configured, or not in the session's group.
-	unknown bool
+	// misplaced: from.Shard is not configured, or not in the session's group.
+	misplaced bool
 	// err is why the change is not stored: the request is a detour.
 	err error
 }
@@ -35,16 +35,15 @@ func (c change) fresh() string {
 // never leads to a shard that nobody reached.
 func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
 	for round := 1; ; round++ {
-		ask, unknown := admit(rt, s.mount.layout)
-		l, err := s.mount.lender.Lease(ctx, ask, s.mount.cfg.Sessions.Key(ctx))
+		l, err := s.mount.lender.Lease(ctx, rt, s.mount.cfg.Sessions.Key(ctx))
 		if err != nil {
 			return nil, change{}, err
 		}
 		if l.Shard() == rt.Shard {
 			return l, change{}, nil
 		}
-		ch := change{from: rt, to: l.Shard(), unknown: unknown}
-		stands, err := s.claim(ctx, ask.Moved(l.Shard()))
+		ch := change{from: rt, to: l.Shard(), misplaced: misplaced(rt, s.mount.layout)}
+		stands, err := s.claim(ctx, rt.Moved(l.Shard()))
 		switch {
 		case err != nil:
 			ch.err = err
@@ -60,23 +59,24 @@ func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
 	}
 }
 
-// admit returns the route to lease for: rt itself, or, when its shard is not
-// in its group, one that gets a shard of that group by first assignment.
-func admit(rt Route, lo layout) (ask Route, unknown bool) {
-	if rt.Shard == "" {
-		return rt, false
-	}
-	if group, ok := lo.GroupOf(rt.Shard); ok && group == rt.Group {
-		return rt, false
-	}
-	return Route{Group: rt.Group, Home: rt.Home, Epoch: rt.Epoch}, true
+// misplaced reports whether rt names a shard that is not in its group, or not
+// configured at all. The router gives such a route another shard of the group.
+func misplaced(rt Route, lo layout) bool {
+	group, ok := lo.GroupOf(rt.Shard)
+	return rt.Shard != "" && (!ok || group != rt.Group)
 }
 
 // route returns the session's route as this request knows it; without a shard
-// when there is none yet.
+// when there is none yet. A group that is missing is the shard's own, or the
+// default.
 func (s *seat) route(ctx context.Context) Route {
-	rt, ok := s.mount.cfg.Sessions.Route(ctx)
-	if !ok || rt.Group == "" {
+	rt, _ := s.mount.cfg.Sessions.Route(ctx)
+	if rt.Group != "" {
+		return rt
+	}
+	if group, ok := s.mount.layout.GroupOf(rt.Shard); ok {
+		rt.Group = group
+	} else {
 		rt.Group = s.mount.cfg.Group
 	}
 	return rt
@@ -98,7 +98,7 @@ func (m *mount) report(ctx context.Context, c change) {
 	attrs := []slog.Attr{
 		slog.String("group", c.from.Group), slog.String("from", c.from.Shard), slog.String("to", c.to),
 	}
-	if c.unknown {
+	if c.misplaced {
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "session names a shard that is not in its group; assigned another", attrs...)
 		tell(m.cfg.Observer.Reassigned, c.from.Shard, c.to)
 	}
@@ -109,7 +109,7 @@ func (m *mount) report(ctx context.Context, c change) {
 		if m.cfg.Observer.Detour != nil {
 			m.cfg.Observer.Detour(c.from.Shard, c.to, c.err)
 		}
-	case c.from.Shard != "" && !c.unknown:
+	case c.from.Shard != "" && !c.misplaced:
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "session rotated", attrs...)
 		tell(m.cfg.Observer.Rotated, c.from.Shard, c.to)
 	}

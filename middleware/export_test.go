@@ -19,6 +19,3 @@ const MaxRounds = maxRounds
 
 // PrefersHTML exposes the choice of a refusal's form.
 func PrefersHTML(accept ...string) bool { return prefersHTML(accept) }
-
-// Admit exposes the decision about the shard that a session names.
-func Admit(rt Route, lo Layout) (Route, bool) { return admit(rt, lo) }

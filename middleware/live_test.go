@@ -425,7 +425,7 @@ func liveLeaks(t *testing.T, w *world) {
 			_, err = tx.ExecContext(ctx, "UPDATE gold SET amount = amount + 1 WHERE player = 1")
 			return err
 		}
-		rows, err := conn.QueryContext(ctx, "SELECT * FROM gold") //nolint:rowserrcheck // left open on purpose
+		rows, err := conn.QueryContext(ctx, "SELECT * FROM gold") //nolint:rowserrcheck,sqlclosecheck // left open on purpose
 		if err == nil {
 			left = append(left, rows.Close)
 			rows.Next()

@@ -35,18 +35,18 @@ func (s *seat) assign(ctx context.Context, group string) error {
 	if s.assignedIn(group) {
 		return nil
 	}
-	return s.replace(ctx, func() (lease, error) {
+	return s.replace(ctx, func() (lease, change, error) {
 		for range maxRounds {
 			l, stands, err := s.assignOnce(ctx, group)
 			if err != nil || stands.Shard == l.Shard() {
-				return l, err
+				return l, change{}, err
 			}
 			l.Release()
-			if stands.Group == group {
-				return s.follow(ctx, stands)
+			if stands.Group == group { // the winner did what was asked
+				return s.take(ctx, stands)
 			}
 		}
-		return nil, ErrContended
+		return nil, change{}, ErrContended
 	})
 }
 
@@ -74,30 +74,21 @@ func (s *seat) assignOnce(ctx context.Context, group string) (lease, Route, erro
 	return l, stands, nil
 }
 
-// follow leases a connection for the route of another request that was faster.
-func (s *seat) follow(ctx context.Context, rt Route) (lease, error) {
-	l, ch, err := s.take(ctx, rt)
-	if err == nil {
-		s.mount.report(ctx, ch)
-	}
-	return l, err
-}
-
 func (s *seat) move(ctx context.Context, shard string) error {
 	group, ok := s.mount.layout.GroupOf(shard)
 	if !ok {
 		return fmt.Errorf("%w: %q", shardrouter.ErrUnknownShard, shard)
 	}
-	return s.replace(ctx, func() (lease, error) {
+	return s.replace(ctx, func() (lease, change, error) {
 		l, err := s.mount.lender.Acquire(ctx, shard)
 		if err != nil {
-			return nil, err
+			return nil, change{}, err
 		}
 		if err := s.claimMove(ctx, group, shard); err != nil {
 			l.Release()
-			return nil, err
+			return nil, change{}, err
 		}
-		return l, nil
+		return l, change{}, nil
 	})
 }
 
@@ -123,7 +114,7 @@ func (s *seat) claimMove(ctx context.Context, group, shard string) error {
 // replace makes the lease that get returns the present one, and its shard the
 // session's own choice. The old lease goes first: a request that waited for a
 // second connection while holding one could wait for itself.
-func (s *seat) replace(ctx context.Context, get func() (lease, error)) error {
+func (s *seat) replace(ctx context.Context, get func() (lease, change, error)) error {
 	if _, err := s.present(); err != nil {
 		return err
 	}
@@ -132,11 +123,11 @@ func (s *seat) replace(ctx context.Context, get func() (lease, error)) error {
 	}
 	defer s.leave()
 	s.drop()
-	l, err := get()
+	l, ch, err := get()
 	if err != nil {
 		return err
 	}
-	if err := s.install(l, ""); err != nil {
+	if err := s.install(ctx, l, ch); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -56,7 +56,10 @@ func TestRoute(t *testing.T) {
 			reason: "no other group may serve it"},
 		{name: "route without group", stored: middleware.Route{Shard: "b", Home: "b", Epoch: 1}, status: 200, shard: "b",
 			want:   middleware.Route{Shard: "b", Home: "b", Epoch: 1},
-			reason: "the default group is assumed"},
+			reason: "the shard's own group is assumed"},
+		{name: "route without group, not the default one's", stored: middleware.Route{Shard: "x", Home: "x", Epoch: 1}, status: 200, shard: "x",
+			want:   middleware.Route{Shard: "x", Home: "x", Epoch: 1},
+			reason: "the shard's own group is assumed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

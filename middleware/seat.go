@@ -66,21 +66,11 @@ func (s *seat) acquire(ctx context.Context) (lease, error) {
 	if l, err := s.present(); l != nil || err != nil {
 		return l, err
 	}
-	return s.fill(ctx, s.route(ctx))
-}
-
-// fill takes a lease for rt and makes it the present one. The caller has the
-// turn.
-func (s *seat) fill(ctx context.Context, rt Route) (lease, error) {
-	l, ch, err := s.take(ctx, rt)
+	l, ch, err := s.take(ctx, s.route(ctx))
 	if err != nil {
 		return nil, err
 	}
-	if err := s.install(l, ch.fresh()); err != nil {
-		return nil, err
-	}
-	s.mount.report(ctx, ch)
-	return l, nil
+	return l, s.install(ctx, l, ch)
 }
 
 // present returns the lease that the seat holds, nil when there is none.
@@ -105,17 +95,18 @@ func (s *seat) enter(ctx context.Context) error {
 
 func (s *seat) leave() { <-s.turn }
 
-// install makes l the present lease, or gives it back when the request ended
-// while it was taken.
-func (s *seat) install(l lease, fresh string) error {
+// install makes l the present lease and reports what taking it changed; or it
+// gives l back when the request ended meanwhile. The caller has the turn.
+func (s *seat) install(ctx context.Context, l lease, ch change) error {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
 		l.Release()
 		return ErrRequestEnded
 	}
-	s.lease, s.shard, s.conn, s.fresh = l, l.Shard(), l.Conn(), fresh
+	s.lease, s.shard, s.conn, s.fresh = l, l.Shard(), l.Conn(), ch.fresh()
 	s.mu.Unlock()
+	s.mount.report(ctx, ch)
 	return nil
 }
 
