@@ -350,7 +350,7 @@ func liveRemoved(t *testing.T, w *world) {
 
 // liveAborts is M1: what clients break off says nothing about the shard.
 func liveAborts(t *testing.T, w *world) {
-	const slow, hasty = 25, 200
+	const slow, hasty = 50, 1000
 	entered := make(chan struct{}, slow)
 	a := w.start([]shardrouter.Shard{w.shard("a"), w.shard("b")}, map[string]http.HandlerFunc{
 		"/slow": func(rw http.ResponseWriter, r *http.Request) {
