@@ -49,8 +49,9 @@ func newNode(cfg *mysql.Config) (*node, error) {
 // connect opens one server connection.
 func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
 	slot := &wireSlot{}
-	inner, err := n.dial.Connect(context.WithValue(ctx, wireSlotKey{}, slot))
+	inner, err := n.handshake(context.WithValue(ctx, wireSlotKey{}, slot))
 	if err != nil {
+		slot.wire.cut()
 		return nil, &nodeError{n.addr, err}
 	}
 	conn, ok := inner.(mysqlConn)
@@ -60,13 +61,27 @@ func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
 	return &serverConn{mysqlConn: conn, wire: slot.wire, era: e, node: n.addr, lastUsed: time.Now()}, nil
 }
 
+// handshake has the driver connect. It trusts the lengths in what a server
+// sends; a greeting is checked before it sees it (readGreeting), and what comes
+// later, from something that only plays a MySQL server, must not end the
+// process.
+func (n *node) handshake(ctx context.Context) (conn driver.Conn, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			conn, err = nil, fmt.Errorf("%w: %v", errGreeting, p)
+		}
+	}()
+	return n.dial.Connect(ctx)
+}
+
 // connector opens the connections of one shard's sql.DB: to the node that took
 // writes last time, or else to the first one that does.
 type connector struct {
-	nodes   []*node
-	timeout time.Duration // of one connection attempt
-	era     *atomic.Pointer[era]
-	writer  atomic.Int32 // index into nodes
+	nodes     []*node
+	timeout   time.Duration // of one connection attempt
+	pingAfter time.Duration // see pingAfter
+	era       *atomic.Pointer[era]
+	writer    atomic.Int32 // index into nodes
 }
 
 var _ driver.Connector = (*connector)(nil)
@@ -116,6 +131,7 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 			return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
 		}
 	}
+	conn.pingAfter = c.pingAfter
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
 }
@@ -129,14 +145,6 @@ func (c *connector) share(ctx context.Context, left int) time.Duration {
 	return min(c.timeout, time.Until(deadline)/time.Duration(left))
 }
 
-func (c *connector) addrs() []string {
-	addrs := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
-		addrs[i] = n.addr
-	}
-	return addrs
-}
-
 // nodeOf finds the address in the error of an attempt; empty when it names none.
 func nodeOf(err error) string {
 	var ne *nodeError
@@ -147,7 +155,7 @@ func nodeOf(err error) string {
 }
 
 func newConnector(cfgs []*mysql.Config, timeout time.Duration, e *atomic.Pointer[era]) (*connector, error) {
-	c := &connector{timeout: timeout, era: e}
+	c := &connector{timeout: timeout, pingAfter: pingAfter, era: e}
 	for _, cfg := range cfgs {
 		n, err := newNode(cfg)
 		if err != nil {

@@ -41,3 +41,7 @@ func AttemptsOf(err error) []Attempt {
 	}
 	return nil
 }
+
+// AlwaysPing has idle connections of shard pinged however fresh they are. Call
+// it before there are any.
+func (r *Router) AlwaysPing(shard string) { r.pools[shard].connector.pingAfter = 0 }

@@ -175,7 +175,7 @@ func (p *pool) stats() Stats {
 // attemptError is a failed attempt on its way to an UnavailableError.
 type attemptError struct{ Attempt }
 
-func (e *attemptError) Error() string { return e.Attempt.String() }
+func (e *attemptError) Error() string { return e.String() }
 func (e *attemptError) Unwrap() error { return e.Err }
 
 // sleep waits for d and reports true, or false when ctx is done first.

@@ -22,7 +22,7 @@ const (
 
 // errNotReady: a Galera member outside of its cluster's majority. It accepts
 // connections and SELECT 1 all the same.
-var errNotReady = errors.New("Galera member is not ready")
+var errNotReady = errors.New("the Galera member is not ready")
 
 // probe asks every node of the shard how it is, on connections of its own, and
 // sums up: a shard is up as long as one node takes writes.

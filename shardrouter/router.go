@@ -48,7 +48,8 @@ func New(cfg Config) (*Router, error) {
 		OnChange:     r.changed,
 	})
 	if err != nil {
-		return nil, errors.Join(err, r.closePools())
+		r.closePools()
+		return nil, err
 	}
 	r.health = health
 	r.assign = newAssigner(cfg.Policy, r.inUse)
@@ -57,34 +58,39 @@ func New(cfg Config) (*Router, error) {
 }
 
 func (r *Router) openPools() error {
-	for _, s := range r.cfg.Shards {
+	for i, s := range r.cfg.Shards {
 		p, err := newPool(s, &r.cfg, r.suspect)
 		if err != nil {
-			return errors.Join(fmt.Errorf("shardrouter: shard %s: %w", s.Name, err), r.closePools())
+			r.closePools()
+			return fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
 		}
 		r.pools[s.Name] = p
-		r.groups[s.Group] = append(r.groups[s.Group], s)
+		// From here on only the driver needs the account; a Router that is
+		// printed must not show it, and fmt calls no methods of private fields.
+		p.shard.DSN, r.cfg.Shards[i].DSN = "", ""
+		r.groups[s.Group] = append(r.groups[s.Group], p.shard)
 	}
 	return nil
 }
 
 // Close stops the probers and closes the pools. Leases that are out stay
 // usable until they are released; new ones are refused with ErrClosed. It is
-// idempotent.
+// idempotent, and its error is always nil.
 func (r *Router) Close() error {
 	if !r.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	r.health.Close()
-	return r.closePools()
+	r.closePools()
+	return nil
 }
 
-func (r *Router) closePools() error {
-	var errs []error
+// closePools closes every pool. What a connection says to its end is of no
+// use: it is gone either way.
+func (r *Router) closePools() {
 	for _, p := range r.pools {
-		errs = append(errs, p.db.Close())
+		_ = p.db.Close()
 	}
-	return errors.Join(errs...)
 }
 
 // Health gives access to what is known of the shards, and to drains.
@@ -177,7 +183,7 @@ func (r *Router) suspect(shard, reason string) {
 func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 	p := r.pools[shard]
 	res := p.probe(ctx)
-	if res.State == healthcache.Down && !errors.Is(ctx.Err(), context.Canceled) {
+	if res.State == healthcache.Down && !r.closed.Load() {
 		switch r.health.View(shard).State {
 		case healthcache.Suspect, healthcache.Down:
 			p.cut()

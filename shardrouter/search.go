@@ -79,8 +79,8 @@ func (s *search) run(ctx context.Context) (*Lease, error) {
 
 // next names the candidate to try now, and how many are left with it.
 func (s *search) next() (shard string, left int) {
-	if len(s.tried) == 0 && s.steady() {
-		return s.route.Shard, len(s.ring)
+	if left, ok := s.steady(); ok {
+		return s.route.Shard, left
 	}
 	order, _ := s.candidates()
 	if order = s.untried(order); len(order) == 0 {
@@ -90,13 +90,19 @@ func (s *search) next() (shard string, left int) {
 }
 
 // steady reports the common case in which the route's own shard comes first,
-// without working out the rest of the order.
-func (s *search) steady() bool {
-	if s.route.Shard == "" {
-		return false
+// without working out the rest of the order, and how many could follow.
+func (s *search) steady() (left int, ok bool) {
+	p := s.r.pools[s.route.Shard]
+	if p == nil || len(s.tried) > 0 {
+		return 0, false
 	}
-	v := s.r.health.View(s.route.Shard)
-	return usable(v) && !drained(v)
+	if v := s.r.health.View(s.route.Shard); !usable(v) || drained(v) {
+		return 0, false
+	}
+	if p.shard.OnFailure != OnFailureRotate {
+		return 1, true
+	}
+	return len(s.ring), true
 }
 
 func (s *search) candidates() (attempts, outOfService []string) {

@@ -45,8 +45,9 @@ type serverConn struct {
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
 	lost atomic.Bool
 
-	lastUsed time.Time
-	tx       txState
+	lastUsed  time.Time
+	pingAfter time.Duration
+	tx        txState
 }
 
 // txState is what is known of the transaction under way.
@@ -121,7 +122,7 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	if !c.fit() || c.mysqlConn.ResetSession(ctx) != nil {
 		return driver.ErrBadConn
 	}
-	if time.Since(c.lastUsed) < pingAfter {
+	if time.Since(c.lastUsed) < c.pingAfter {
 		return nil
 	}
 	if c.Ping(ctx) != nil {

@@ -74,7 +74,7 @@ func (c *serverConn) wrapRows(inner driver.Rows, err error) (driver.Rows, error)
 
 func (r *serverRows) Next(dest []driver.Value) error {
 	err := r.mysqlRows.Next(dest)
-	if err == nil || err == io.EOF { // the driver's plain io.EOF ends the rows
+	if errors.Is(err, io.EOF) {
 		return err
 	}
 	return r.conn.note(err)

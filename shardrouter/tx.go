@@ -70,7 +70,7 @@ type txEnd struct {
 func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
 	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
 	if err != nil {
-		return l.endOfBody(ctx, opts, err)
+		return l.endOf(err, l.pool.classify(err, occasion{phase: phaseStatement, callerDone: ctx.Err() != nil}))
 	}
 	// Without effect after Commit; otherwise also when fn panics. A connection
 	// that cannot roll back is dead, and the server rolls back by itself.
@@ -82,18 +82,22 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
 	return l.endOfCommit(ctx, tx.Commit())
 }
 
-// endOfBody judges an error of BEGIN or fn. Nothing was committed, so fn runs
-// again if the transaction ended under it, even where its error hides that.
+// endOfBody judges an error of fn. Nothing was committed, so fn runs again if
+// the connection went under it, even where its error hides that. An error that
+// only looks like a lost connection, such as one of fn's own I/O, is fn's own.
 func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
 	if ctx.Err() != nil || isContextError(err) {
 		return txEnd{err: err}
 	}
-	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
-	if v == VerdictStatement && l.server.lost.Load() {
-		v = VerdictLost
-	}
 	if errors.Is(err, ErrTxEnded) {
-		v = VerdictRolledBack
+		return txEnd{err: err, again: true}
+	}
+	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
+	if v == VerdictStatement || v == VerdictLost {
+		v = VerdictStatement
+		if l.server.lost.Load() {
+			v = VerdictLost
+		}
 	}
 	return l.endOf(err, v)
 }

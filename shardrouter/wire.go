@@ -9,13 +9,33 @@ import (
 
 // wire is the network connection under one server connection. It knows two
 // things that the driver's errors do not tell: whether anything was sent since
-// a moment, and whether the connection is gone. The driver uses it from one
+// a moment, and whether the connection is gone; and it lets no greeting through
+// that would make the driver panic. The driver uses it from one
 // goroutine at a time; cut and the getters may be called from any. A nil wire
 // stands for a network whose dialer is not ours: everything counts as sent.
 type wire struct {
 	net.Conn
 	sent   atomic.Int64 // writes that put at least one byte on the wire
 	closed atomic.Bool
+
+	greeted  bool
+	greeting []byte // what the driver has not taken of it yet
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	if !w.greeted {
+		w.greeted = true
+		var err error
+		if w.greeting, err = readGreeting(w.Conn); err != nil {
+			return 0, err
+		}
+	}
+	if len(w.greeting) > 0 {
+		n := copy(b, w.greeting)
+		w.greeting = w.greeting[n:]
+		return n, nil
+	}
+	return w.Conn.Read(b)
 }
 
 func (w *wire) Write(b []byte) (int, error) {

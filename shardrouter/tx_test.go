@@ -1,0 +1,294 @@
+package shardrouter_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardhop/shardhop/internal/faultproxy"
+	"github.com/shardhop/shardhop/internal/lab"
+	"github.com/shardhop/shardhop/shardrouter"
+)
+
+// session is a Source that rotates as the middleware does.
+type session struct {
+	f     *fleet
+	shard string
+	lease *shardrouter.Lease
+}
+
+func (s *session) Lease(ctx context.Context) (*shardrouter.Lease, error) {
+	if s.lease != nil {
+		return s.lease, nil
+	}
+	l, err := s.f.Lease(ctx, on(s.shard), "")
+	if err != nil {
+		return nil, err
+	}
+	s.lease, s.shard = l, l.Shard()
+	return l, nil
+}
+
+func (s *session) Lost(l *shardrouter.Lease) {
+	l.Release()
+	s.lease = nil
+}
+
+func (s *session) end() {
+	if s.lease != nil {
+		s.lease.Release()
+	}
+}
+
+func resetTable(t *testing.T, ddl string) {
+	t.Helper()
+	lab.Exec(t, server.RootDSN(), "DROP TABLE IF EXISTS game.tx", "CREATE TABLE game.tx "+ddl)
+}
+
+func count(t *testing.T) int {
+	t.Helper()
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM tx").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The connection is cut at one place of a transaction's conversation.
+func TestTxCut(t *testing.T) {
+	tests := []struct {
+		name   string
+		reason string
+		match  string
+		when   faultproxy.When
+		runs   int   // of the body
+		rows   int   // committed afterwards, or -1 for "0 or 1"
+		want   error // nil: it is committed
+	}{
+		{"before the statement", "nothing reached the server", "INSERT", faultproxy.BeforeForward, 2, 1, nil},
+		{"after the statement", "the server rolls back what it got", "INSERT", faultproxy.AfterForward, 2, 1, nil},
+		{"after its answer", "the same, seen by the next statement", "INSERT", faultproxy.AfterReply, 2, 1, nil},
+		{"before COMMIT reached the server", "it left this side, and nothing tells where it is", "COMMIT", faultproxy.BeforeForward, 1, 0, shardrouter.ErrOutcomeUnknown},
+		{"after COMMIT reached the server", "the answer is lost", "COMMIT", faultproxy.AfterForward, 1, -1, shardrouter.ErrOutcomeUnknown},
+		{"instead of the answer to COMMIT", "it is committed, and nobody knows", "COMMIT", faultproxy.AfterReply, 1, 1, shardrouter.ErrOutcomeUnknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resetTable(t, "(n INT)")
+			f := newFleet(t, 2)
+			s := &session{f: f, shard: "server_1"}
+			defer s.end()
+			f.proxies["server_1"].CutAfter([]byte(tt.match), tt.when)
+			runs := 0
+			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+				runs++
+				if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+					return err
+				}
+				_, err := tx.ExecContext(ctx, "UPDATE tx SET n = 2 WHERE n = 5")
+				return err
+			})
+			if !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v: %s", err, tt.want, tt.reason)
+			}
+			if runs != tt.runs {
+				t.Errorf("the body ran %d times, want %d: %s", runs, tt.runs, tt.reason)
+			}
+			if n := count(t); n != tt.rows && (tt.rows >= 0 || n > 1) {
+				t.Errorf("%d rows committed, want %d: %s", n, tt.rows, tt.reason)
+			}
+		})
+	}
+}
+
+// A body that hides the loss of its connection behind an error of its own.
+func TestTxRunsAgainWhenTheBodyHidesTheLoss(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 2)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	f.proxies["server_1"].CutAfter([]byte("INSERT"), faultproxy.AfterForward)
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+			return errors.New("could not dig")
+		}
+		return nil
+	})
+	if err != nil || count(t) != 1 {
+		t.Errorf("got %v and %d rows, want one row", err, count(t))
+	}
+}
+
+func TestTxKeepsTheBodysOwnError(t *testing.T) {
+	resetTable(t, "(n INT PRIMARY KEY)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	poor := errors.New("not enough gold")
+	tests := map[string]func(ctx context.Context, tx *sql.Tx) error{
+		"of the game": func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			return fmt.Errorf("transfer: %w", poor)
+		},
+		"of a statement": func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1), (1)")
+			return errors.Join(poor, err)
+		},
+	}
+	for name, body := range tests {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+				runs++
+				return body(ctx, tx)
+			})
+			if !errors.Is(err, poor) || runs != 1 || count(t) != 0 {
+				t.Errorf("got %v after %d runs and %d rows, want the body's error, one run, no row", err, runs, count(t))
+			}
+		})
+	}
+}
+
+func TestTxRollsBackWhenTheBodyPanics(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not come through")
+			}
+		}()
+		_ = shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			panic("in the body")
+		})
+	}()
+	if n := count(t); n != 0 {
+		t.Errorf("%d rows committed", n)
+	}
+}
+
+// Two transactions lock two rows in opposite order; the server kills one of
+// them, whose body ignores that and goes on.
+func TestTxRunsAgainAfterADeadlock(t *testing.T) {
+	resetTable(t, "(id INT PRIMARY KEY, n INT)")
+	lab.Exec(t, server.RootDSN(), "INSERT INTO game.tx VALUES (1, 0), (2, 0)")
+	f := newFleet(t, 1)
+	var meet, runs sync.WaitGroup
+	meet.Add(2)
+	transfer := func(first, second int) {
+		s := &session{f: f, shard: "server_1"}
+		defer s.end()
+		again := false
+		err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = ?", first); err != nil {
+				return err
+			}
+			if !again { // both hold their first row before either asks for its second
+				again = true
+				meet.Done()
+				meet.Wait()
+			}
+			_, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = ?", second)
+			var me *mysql.MySQLError
+			if errors.As(err, &me) && me.Number == 1213 {
+				// Without the guard this would run, and stay, outside of the transaction.
+				if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 100 WHERE id = ?", second); !errors.Is(err, shardrouter.ErrTxEnded) {
+					t.Errorf("a statement after the deadlock got %v, want ErrTxEnded", err)
+				}
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("transaction: %v", err)
+		}
+	}
+	runs.Go(func() { transfer(1, 2) })
+	runs.Go(func() { transfer(2, 1) })
+	runs.Wait()
+
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var low, high int
+	if err := db.QueryRowContext(t.Context(), "SELECT MIN(n), MAX(n) FROM tx").Scan(&low, &high); err != nil {
+		t.Fatal(err)
+	}
+	if low != 2 || high != 2 {
+		t.Errorf("rows hold %d and %d, want 2 and 2", low, high)
+	}
+}
+
+// A frozen server at COMMIT: no answer, and no guess.
+func TestTxFrozenAtCommit(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 2)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+			return err
+		}
+		f.set(faultproxy.Freeze, s.shard)
+		return nil
+	})
+	var unknown *shardrouter.OutcomeError
+	if !errors.As(err, &unknown) || unknown.Shard != "server_1" {
+		t.Errorf("got %v, want an OutcomeError of server_1", err)
+	}
+}
+
+// A frozen server before COMMIT: nothing was committed, and the body runs again
+// on the next shard.
+func TestTxFrozenBeforeCommit(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 2)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if runs++; runs == 1 {
+			f.set(faultproxy.Freeze, "server_1")
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)")
+		return err
+	})
+	if err != nil || runs != 2 || s.shard != "server_2" {
+		t.Errorf("got %v after %d runs on %s, want success in the second run, on server_2", err, runs, s.shard)
+	}
+}
+
+// An error that looks like a lost connection, but is of the body's own making.
+func TestTxDoesNotTakeTheBodysOwnIOForItsConnection(t *testing.T) {
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(context.Context, *sql.Tx) error {
+		runs++
+		return io.ErrUnexpectedEOF
+	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) || runs != 1 {
+		t.Errorf("got %v after %d runs, want the body's error after one", err, runs)
+	}
+}
