@@ -49,8 +49,8 @@ func TestNoShardHeader(t *testing.T) {
 	}
 }
 
-// TestClientHasNoSay is T2: whatever the client sends, the route is the
-// session's.
+// TestClientHasNoSay holds that the route is the session's, whatever the client
+// sends.
 func TestClientHasNoSay(t *testing.T) {
 	names := []string{"server", "db_server", "shard", "X-Shard", "group", "home", "route", "realm"}
 	with := map[string]func(name string) *http.Request{

@@ -126,8 +126,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFirstRequestsAtOnce is S11: the first requests of one session all end on
-// one shard.
+// TestFirstRequestsAtOnce holds that the first requests of one session all end
+// on one shard.
 func TestFirstRequestsAtOnce(t *testing.T) {
 	rg := newRig(t, "g/a", "g/b", "g/c")
 	const n = 30

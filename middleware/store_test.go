@@ -130,7 +130,8 @@ func TestRouteIsKept(t *testing.T) {
 	}
 }
 
-// TestLoggedInWithoutRoute is S11 on the real store.
+// TestLoggedInWithoutRoute holds the same on the real store, for a player who
+// logged in without a connection.
 func TestLoggedInWithoutRoute(t *testing.T) {
 	s := newSite(t, "g/a", "g/b", "g/c")
 	srv := s.listen(ok)
@@ -165,7 +166,7 @@ func TestLoggedInWithoutRoute(t *testing.T) {
 	}
 }
 
-// TestSessionGone is S14: a route claimed for a session that was destroyed
+// TestSessionGone holds that a route claimed for a session which was destroyed
 // meanwhile leaves nothing in Redis.
 func TestSessionGone(t *testing.T) {
 	for name, claim := range map[string]func(ctx context.Context) error{
@@ -205,8 +206,9 @@ func TestSessionGone(t *testing.T) {
 	}
 }
 
-// TestWebSockets is S8: an upgrade passes through every order of the session
-// middleware, a logger and this one, and the open socket holds no connection.
+// TestWebSockets holds that an upgrade passes through every order of the session
+// middleware, a logger and this one, and that the open socket holds no
+// connection.
 func TestWebSockets(t *testing.T) {
 	echo := map[string]http.HandlerFunc{
 		"coder": func(w http.ResponseWriter, r *http.Request) {
