@@ -24,11 +24,11 @@
 // A cleanup of the test thaws and kills each server, waits for it and removes
 // its folder. A test binary that dies first, by a panic, by the timeout of go
 // test or by a signal, runs no cleanup, and a death signal does not reach a
-// mariadbd that changes its user. So beside each server runs a small shell that reads
-// from a pipe whose other end only the test binary holds. The end of
-// the pipe is the end of the binary, however it died; the shell then kills the
-// server and removes its folder. Servers and shells are in process groups of
-// their own, so that an interrupt on the terminal reaches the binary alone.
+// mariadbd that changes its user. So a small shell beside each server reads
+// from a pipe whose other end only the test binary holds. The end of the pipe
+// is the end of the binary, however it died; the shell then kills the server
+// and removes its folder. Servers and shells are in process groups of their
+// own, so that an interrupt on the terminal reaches the binary alone.
 //
 // # Ports
 //

@@ -60,8 +60,8 @@ func owner(info fs.FileInfo) int {
 	return -1
 }
 
-// workFolder makes a folder for one server that every user may enter. The
-// process that runs in it removes it.
+// workFolder makes a folder for one server that every user may enter. It is
+// removed after the cleanups of all that is made later.
 func workFolder(t testing.TB, name string) string {
 	t.Helper()
 	//nolint:usetesting // other users cannot enter t.TempDir, and its path is too long for a socket

@@ -147,10 +147,10 @@ func (m member) status(name string) (string, error) {
 // told how far its data goes, since it may have been killed, and makes a new
 // cluster where there is none to join.
 func restartArgs(t testing.TB, m member) func() ([]string, error) {
-	started := false
+	together := len(m.peers) > 1 // a node alone has nobody to take the view up with
 	return func() ([]string, error) {
-		if !started {
-			started = true
+		if together {
+			together = false
 			return m.args(), nil
 		}
 		position, err := recoverPosition(t, m)

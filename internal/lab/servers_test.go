@@ -73,6 +73,9 @@ func TestRedisLives(t *testing.T) {
 	ctx := context.Background()
 	s := lab.Redis(t, lab.WithArgs("--appendonly", "yes"))
 	c := s.Client()
+	if want := "redis://" + s.Addr(); s.URL() != want {
+		t.Errorf("URL = %s, want %s", s.URL(), want)
+	}
 	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
