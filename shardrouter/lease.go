@@ -73,7 +73,7 @@ func (l *Lease) ReleaseAfter(cancel context.CancelFunc) {
 	}
 	l.giveBack()
 	l.holder.remove(l)
-	l.pool.bulkhead.leave()
+	l.pool.back(l)
 }
 
 // giveBack closes the sql.Conn. Its Close would block for as long as anything

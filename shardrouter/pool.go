@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,6 +28,9 @@ type pool struct {
 
 	era     atomic.Pointer[era]
 	counter counters
+
+	mu  sync.Mutex // guards out; held for moments by requests and probes
+	out map[*Lease]struct{}
 }
 
 // counters count since the start; see Stats.
@@ -40,6 +44,7 @@ func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*poo
 		cfg:      cfg,
 		bulkhead: newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
 		suspect:  suspect,
+		out:      make(map[*Lease]struct{}),
 	}
 	p.era.Store(newEra())
 	nodes, err := parseDSN(shard.DSN, cfg.driverTimeouts())
@@ -73,7 +78,31 @@ func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration
 		return nil, p.failed(ctx, e, start, err)
 	}
 	p.counter.leases.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out[lease] = struct{}{}
 	return lease, nil
+}
+
+// back takes a lease off the books and frees its slot.
+func (p *pool) back(l *Lease) {
+	p.mu.Lock()
+	delete(p.out, l)
+	p.mu.Unlock()
+	p.bulkhead.leave()
+}
+
+// waitingFor reports whether what runs on some lease has gone without an end
+// for d.
+func (p *pool) waitingFor(d time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.out {
+		if l.server.uses.longerThan(d) {
+			return true
+		}
+	}
+	return false
 }
 
 // connect takes a connection out of sql.DB, which verifies pooled ones (see

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/route"
@@ -182,6 +183,8 @@ func (r *Router) suspect(shard, reason string) {
 // One failed probe of a shard that is up only makes it suspect.
 func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 	p := r.pools[shard]
+	slow := time.AfterFunc(suspectAfter, func() { r.suspectIfStuck(p) })
+	defer slow.Stop()
 	res := p.probe(ctx)
 	if res.State == healthcache.Down && !r.closed.Load() {
 		switch r.health.View(shard).State {
@@ -190,6 +193,15 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 		}
 	}
 	return res
+}
+
+// suspectIfStuck is called when a probe is slow. By itself that may be load; if
+// statements of requests go without an answer too, they shall not wait for a
+// periodic probe's whole time.
+func (r *Router) suspectIfStuck(p *pool) {
+	if p.waitingFor(suspectAfter) {
+		r.suspect(p.shard.Name, "neither a statement nor a probe is answered")
+	}
 }
 
 // changed is told of every change of a shard's state. That another instance

@@ -1,14 +1,18 @@
 package shardrouter
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // uses counts what is under way on one connection: running statements, open
 // rows, open transactions. sql.Conn.Close blocks for as long as there are any,
 // so a lease looks here first. Safe for use by several goroutines.
 type uses struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n reaches 0; nil when nobody waits
+	mu    sync.Mutex
+	n     int
+	since time.Time     // when n left 0
+	idle  chan struct{} // closed when n reaches 0; nil when nobody waits
 	// last runs, once and on its own goroutine, when n reaches 0.
 	last func()
 }
@@ -16,8 +20,18 @@ type uses struct {
 // begin counts one use in.
 func (u *uses) begin() {
 	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == 0 {
+		u.since = time.Now()
+	}
 	u.n++
-	u.mu.Unlock()
+}
+
+// longerThan reports whether something has been under way for d.
+func (u *uses) longerThan(d time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.n > 0 && time.Since(u.since) > d
 }
 
 // end counts one use out.
