@@ -154,6 +154,7 @@ func dig(w http.ResponseWriter, r *http.Request) {
 // player is a browser with one cookie.
 type player struct {
 	t      *testing.T
+	name   string
 	base   string
 	client *http.Client
 }
@@ -173,7 +174,8 @@ func playerAt(t *testing.T, base string) *player {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &player{t: t, base: base, client: &http.Client{Jar: jar, Transport: transport, Timeout: time.Minute}}
+	name := strings.ReplaceAll(t.Name(), "/", "-")
+	return &player{t: t, name: name, base: base, client: &http.Client{Jar: jar, Transport: transport, Timeout: time.Minute}}
 }
 
 // reply is an answer with its body read.
@@ -185,8 +187,7 @@ type reply struct {
 
 func (p *player) do(path string) reply {
 	p.t.Helper()
-	name := strings.ReplaceAll(p.t.Name(), "/", "-")
-	resp, err := p.client.Post(p.base+path+"?name="+name, "", nil)
+	resp, err := p.client.Post(p.base+path+"?name="+p.name, "", nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -215,12 +216,11 @@ func (p *player) stored(rdb *redis.Client, field string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	name := strings.ReplaceAll(p.t.Name(), "/", "-")
 	for _, key := range keys {
-		if strings.Contains(rdb.HGet(p.t.Context(), key, "d:name").Val(), name) {
+		if strings.Contains(rdb.HGet(p.t.Context(), key, "d:name").Val(), p.name) {
 			return rdb.HGet(p.t.Context(), key, field).Val()
 		}
 	}
-	p.t.Fatalf("no session of %s among %v", name, keys)
+	p.t.Fatalf("no session of %s among %v", p.name, keys)
 	return ""
 }

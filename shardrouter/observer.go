@@ -43,8 +43,8 @@ type Stats struct {
 	MaxConns, InUse, Idle, Waiting int
 	// Leases, Failures, Busy, RotatedAway, Reassigned and Leaks count since
 	// the start: leases given, attempts failed, requests refused because the
-	// shard was full, requests that went on to another shard, sessions that
-	// named this unknown shard's replacement, leases with rows or a
-	// transaction left open.
+	// shard was full, requests that went on to another shard, requests that
+	// came here because their session named an unknown shard, leases with rows
+	// or a transaction left open.
 	Leases, Failures, Busy, RotatedAway, Reassigned, Leaks uint64
 }

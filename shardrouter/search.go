@@ -23,10 +23,12 @@ func (r *Router) Lease(ctx context.Context, rt Route, key string) (*Lease, error
 	if _, ok := r.groups[rt.Group]; !ok {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, rt.Group)
 	}
+	var misplaced string
 	if p, ok := r.pools[rt.Shard]; !ok || p.shard.Group != rt.Group {
-		rt.Shard = ""
+		misplaced, rt.Shard = rt.Shard, ""
 	}
 	s := r.newSearch(ctx, rt, r.groups[rt.Group], key)
+	s.misplaced = misplaced
 	return s.run(ctx)
 }
 
@@ -37,7 +39,10 @@ type search struct {
 	ring   []Shard // the shards that may serve, in rotation order
 	key    string
 	picked bool // route.Shard was picked by this search
-	holder *holder
+	// misplaced is the shard that the route came with, if it is not configured
+	// in the route's group.
+	misplaced string
+	holder    *holder
 
 	deadline time.Time
 	tried    []string
@@ -205,14 +210,20 @@ func (s *search) unavailable() error {
 	return e
 }
 
-// served counts and tells a rotation.
+// served counts and tells that a request is served by another shard than its
+// route came with.
 func (s *search) served(shard string) {
-	from := s.route.Shard
-	if s.picked || from == shard {
-		return
-	}
-	s.r.pools[from].counter.rotatedAway.Add(1)
-	if f := s.r.cfg.Observer.Rotated; f != nil {
-		f(from, shard)
+	from, observer := s.route.Shard, s.r.cfg.Observer
+	switch {
+	case s.misplaced != "":
+		s.r.pools[shard].counter.reassigned.Add(1)
+		if observer.Reassigned != nil {
+			observer.Reassigned(s.misplaced, shard)
+		}
+	case !s.picked && from != shard:
+		s.r.pools[from].counter.rotatedAway.Add(1)
+		if observer.Rotated != nil {
+			observer.Rotated(from, shard)
+		}
 	}
 }

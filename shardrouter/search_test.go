@@ -56,6 +56,9 @@ func TestBadRoutes(t *testing.T) {
 	if got := f.served(t, "server_2"); got != "server_1" {
 		t.Errorf("a session of the default group was served by %q, which is in west", got)
 	}
+	if n := f.Stats()[0].Reassigned; n != 2 {
+		t.Errorf("%d reassignments counted, want 2", n)
+	}
 }
 
 // The faults under which a request goes on to the next shard.
