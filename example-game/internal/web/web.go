@@ -7,7 +7,11 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
+	"io/fs"
 	"net/http"
+	"strings"
+
+	"github.com/shardhop/shardhop/example-game/internal/problem"
 )
 
 //go:embed assets
@@ -33,10 +37,15 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// Assets serves scripts, style and icon under /assets/.
+// Assets serves scripts, style and icon under /assets/, and no listing of them.
 func Assets() http.Handler {
 	files := http.FileServerFS(assets)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		file, err := fs.Stat(assets, strings.TrimPrefix(r.URL.Path, "/"))
+		if err != nil || file.IsDir() {
+			problem.New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
+			return
+		}
 		w.Header().Set("Cache-Control", "no-cache") // embedded files have no date to ask for
 		files.ServeHTTP(w, r)
 	})

@@ -87,9 +87,10 @@ function draw(s) {
   const row = rows.get(s.shard) || newRow(s);
   const text = (name, value) => { row.querySelector(name).textContent = value; };
   const state = row.querySelector(".state");
-  state.textContent = s.state + (s.drained ? ", drained" : "");
+  state.textContent = s.state + (s.drained && s.state !== "draining" ? ", drained" : "");
   state.className = "state " + s.state;
-  const reason = [s.node && s.node !== "up" ? "node is " + s.node : "", s.drain_reason, s.reason].filter(Boolean).join("; ");
+  const reasons = [s.node && s.node !== "up" ? "node is " + s.node : "", s.drain_reason, s.reason];
+  const reason = [...new Set(reasons.filter(Boolean))].join("; ");
   text(".reason", reason);
   row.querySelector(".reason").title = reason;
   text(".in-use", s.pool.in_use + " / " + s.pool.max_conns);

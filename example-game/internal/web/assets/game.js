@@ -33,7 +33,16 @@ async function call(method, path, form) {
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (answer.ok) return body;
   if (answer.status === 401 && me) leave();
-  throw new Error((body && body.title) || "Something went wrong. Please try again.");
+  throw new Error(explain(answer.status, body));
+}
+
+// explain puts a refusal in words. The game's own are good as they are; the
+// library's are for programs.
+function explain(status, body) {
+  if (status === 503 && (!body || body.code !== "player_elsewhere")) {
+    return "The servers are busy or away for a moment. Nothing is lost, please try again.";
+  }
+  return (body && body.title) || "Something went wrong. Please try again.";
 }
 
 // moved notes where the player is, and tells when that changed.
