@@ -67,7 +67,13 @@ func TestPlayerElsewhereNeverBecomesASecondHero(t *testing.T) {
 	if got := thief.do("POST", "/api/login", account("nobody")); got.status != http.StatusUnauthorized {
 		t.Errorf("login of nobody while %s is down: %d %s", home, got.status, got.body)
 	}
-	thief.register("bea") // whoever is new still gets in
+	bea := newClient(t, game.URL())
+	bea.register("bea") // whoever is new still gets in
+	bea.want(http.StatusOK, "POST", "/api/dig", "")
+	if got := bea.do("POST", "/api/transfer", `{"to":"ann","amount":1}`); got.field("code") != "player_elsewhere" {
+		t.Errorf("transfer while %s is down: %d %s", home, got.status, got.body)
+	}
+	bea.want(http.StatusNotFound, "POST", "/api/transfer", `{"to":"nobody","amount":1}`)
 
 	do(t, servers[home], home, "start")
 	eventually(t, "ann finds her gold again", func() bool {

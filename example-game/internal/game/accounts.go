@@ -63,7 +63,7 @@ func (g *Game) reserve(ctx context.Context, p player) (mark string, err error) {
 		return "", errNameTaken
 	case errors.Is(err, errUnreachable):
 		return "", err
-	case holder != "" && errors.Is(err, errIncomplete):
+	case !isNobody(err, holder):
 		return "", errNameTaken // by rows that cannot be read now
 	}
 	mark, err = g.roster.claim(ctx, p, holder)
@@ -136,12 +136,12 @@ func (g *Game) verify(ctx context.Context, w http.ResponseWriter, p player, pass
 		return found{}, err
 	case ok:
 		return at, nil
+	case searchErr == nil, isNobody(searchErr, holder):
+		return found{}, errCredentials
 	case errors.Is(searchErr, errUnreachable):
 		return found{}, searchErr
-	case errors.Is(searchErr, errIncomplete) && holder != "":
-		return found{}, errors.Join(store.ErrNoPlayer, searchErr)
 	}
-	return found{}, errCredentials
+	return found{}, errors.Join(store.ErrNoPlayer, searchErr)
 }
 
 // settle gives the session a fresh route in the player's realm, on a shard

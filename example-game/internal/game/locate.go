@@ -55,6 +55,12 @@ func (g *Game) locate(ctx context.Context, p player, hint string) (found, error)
 	return nothing, store.ErrNoPlayer
 }
 
+// isNobody judges a search that found nothing: whether there is no player of
+// that name, as far as the shards that answered and the roster can tell.
+func isNobody(err error, holder string) bool {
+	return errors.Is(err, store.ErrNoPlayer) || errors.Is(err, errIncomplete) && holder == ""
+}
+
 // members lists the shards of a realm in the configured order.
 func (g *Game) members(realm string) []string {
 	var shards []string

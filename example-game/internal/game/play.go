@@ -100,8 +100,9 @@ func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 // another shard, to which no transaction reaches.
 func (g *Game) noRecipient(ctx context.Context, to player) error {
 	middleware.Release(ctx)
-	_, err := g.locate(ctx, to, "")
-	if errors.Is(err, store.ErrNoPlayer) {
+	holder, _ := g.roster.holder(ctx, to)
+	_, err := g.locate(ctx, to, holder)
+	if isNobody(err, holder) {
 		return errNoRecipient
 	}
 	return errors.Join(errRecipientElsewhere, err)
