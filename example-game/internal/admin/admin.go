@@ -55,7 +55,7 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Router == nil {
 		return nil, errors.New("admin: Config.Router is nil")
 	}
-	if err := checkExposure(cfg.Addr, cfg.Token); err != nil {
+	if err := CheckExposure(cfg.Addr, cfg.Token); err != nil {
 		return nil, err
 	}
 	if cfg.Logger == nil {

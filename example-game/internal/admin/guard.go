@@ -15,8 +15,9 @@ import (
 	"github.com/shardhop/shardhop/example-game/internal/web"
 )
 
-// checkExposure refuses to be reachable from other machines without a token.
-func checkExposure(addr, token string) error {
+// CheckExposure refuses an address that other machines can reach, unless there
+// is a token.
+func CheckExposure(addr, token string) error {
 	if token != "" || isLoopback(hostOf(addr)) {
 		return nil
 	}

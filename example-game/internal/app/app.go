@@ -49,29 +49,28 @@ func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error 
 
 // Start starts the game that environ describes. ctx bounds the start alone.
 func Start(ctx context.Context, environ []string, log *slog.Logger) (*App, error) {
-	embeddedParts, vars, err := startParts(variables(environ))
+	s, err := readSettings(variables(environ))
 	if err != nil {
 		return nil, err
 	}
-	a := &App{parts: embeddedParts}
-	s, err := readSettings(vars)
-	if err == nil {
-		err = a.start(ctx, s, log)
-	}
-	if err != nil {
+	a := &App{}
+	if err := a.start(ctx, s, log); err != nil {
 		a.Shutdown()
 		return nil, err
 	}
 	return a, nil
 }
 
-// start starts everything above the embedded parts. What it has started when
-// it fails, Shutdown stops.
+// start starts everything that s describes. What it has started when it fails,
+// Shutdown stops.
 func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	if a.front, err = listen(ctx, "ADDR", s.addr, log); err != nil {
 		return err
 	}
 	if a.back, err = listen(ctx, "ADMIN_ADDR", s.adminAddr, log); err != nil {
+		return err
+	}
+	if a.parts, err = startParts(&s); err != nil {
 		return err
 	}
 	s.library.Router.Logger, s.library.Middleware.Logger = log, log
@@ -127,5 +126,5 @@ func (a *App) AdminURL() string { return "http://" + a.back.addr() }
 
 // String is the start line.
 func (a *App) String() string {
-	return fmt.Sprintf("game on %s, admin on %s, embedded: %s", a.URL(), a.AdminURL(), a.parts.describe())
+	return fmt.Sprintf("game on %s, admin on %s, embedded: %s", a.URL(), a.AdminURL(), a.parts)
 }

@@ -18,7 +18,7 @@
 // Everything starts in the order of the arrows and stops in the other
 // direction; a start that fails stops what it had started:
 //
-//	variables ─► embedded parts ─► library ─► ports ─► game, admin
+//	variables ─► ports ─► embedded parts ─► library ─► game, admin
 //
 // A shard that is down does not stop the start. When the context ends, the
 // ports close, event streams end, and what runs gets up to thirty seconds.

@@ -1,12 +1,10 @@
 package app
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/shardhop/shardhop/example-game/internal/embedded"
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // parts is what the program brings itself; nil for what the environment names.
@@ -15,51 +13,28 @@ type parts struct {
 	redis   *embedded.Redis
 }
 
-// startParts starts what vars does not name, and returns vars with the
-// addresses of it.
-func startParts(vars map[string]string) (p parts, full map[string]string, err error) {
-	if err := checkOrphans(vars); err != nil {
-		return parts{}, nil, err
-	}
-	full = maps.Clone(vars)
-	if full["REDIS_URL"] == "" {
+// startParts starts what s says is embedded, and puts its addresses into s.
+func startParts(s *settings) (p parts, err error) {
+	if s.ownRedis {
 		if p.redis, err = embedded.NewRedis(); err != nil {
-			return parts{}, nil, err
+			return p, err
 		}
-		full["REDIS_URL"] = p.redis.URL()
+		s.library.RedisURL = p.redis.URL()
 	}
-	if full["SHARDS"] == "" {
-		if p.cluster, err = embedded.NewCluster(embedded.Config{}); err != nil {
-			p.close()
-			return parts{}, nil, err
+	if s.ownShards {
+		if p.cluster, err = embedded.NewCluster(embedded.Config{Nodes: ownNodes}); err != nil {
+			return p, err
 		}
-		names := p.cluster.Nodes()
-		full["SHARDS"] = strings.Join(names, ",")
-		for _, name := range names {
-			full[dsnOf(name)] = p.cluster.DSN(name)
+		for i := range s.library.Router.Shards {
+			shard := &s.library.Router.Shards[i]
+			shard.DSN = shardrouter.DSN(p.cluster.DSN(shard.Name))
 		}
 	}
-	return p, full, nil
+	return p, nil
 }
 
-func dsnOf(shard string) string { return "SHARD_" + strings.ToUpper(shard) + "_DSN" }
-
-// checkOrphans finds variables of a real server whose leading variable was
-// forgotten: the embedded part would take its place without a word.
-func checkOrphans(vars map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		switch {
-		case vars["SHARDS"] == "" && strings.HasPrefix(name, "SHARD_") && strings.HasSuffix(name, "_DSN"):
-			return fmt.Errorf("%s: is set, but SHARDS is not: list the names of the shards there, such as server_1,server_2", name)
-		case vars["REDIS_URL"] == "" && (name == "REDIS_MODE" || name == "REDIS_SENTINEL_MASTER"):
-			return fmt.Errorf("%s: is set, but REDIS_URL is not: want a URL such as redis://127.0.0.1:6379", name)
-		}
-	}
-	return nil
-}
-
-// describe tells what is embedded, for the start line.
-func (p parts) describe() string {
+// String tells what is embedded, for the start line.
+func (p parts) String() string {
 	var names []string
 	if p.cluster != nil {
 		names = append(names, "MySQL ("+strings.Join(p.cluster.Nodes(), ", ")+")")

@@ -1,12 +1,25 @@
 package app
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/shardhop/shardhop"
+	"github.com/shardhop/shardhop/example-game/internal/admin"
 	"github.com/shardhop/shardhop/internal/envread"
 	"github.com/shardhop/shardhop/middleware"
+)
+
+// ownNodes are the embedded shards.
+var ownNodes = []string{"server_1", "server_2", "server_3"}
+
+// What stands for an embedded part while the variables are checked: it starts
+// only when they are right.
+const (
+	standInRedis = "redis://127.0.0.1:6379"
+	standInDSN   = "game@tcp(127.0.0.1:3306)/game"
 )
 
 // settings is everything that the environment says.
@@ -15,6 +28,9 @@ type settings struct {
 	adminAddr  string
 	adminToken string
 	library    shardhop.Config
+
+	ownShards bool // the shards are embedded, and have no address yet
+	ownRedis  bool // Redis is embedded, and has no address yet
 }
 
 // readSettings reads vars. Its error names every problem in one line.
@@ -24,13 +40,14 @@ func readSettings(vars map[string]string) (settings, error) {
 		addr:       r.String("ADDR", "127.0.0.1:8080"),
 		adminAddr:  r.String("ADMIN_ADDR", "127.0.0.1:8081"),
 		adminToken: r.String("ADMIN_TOKEN", ""),
+		ownShards:  r.String("SHARDS", "") == "",
+		ownRedis:   r.String("REDIS_URL", "") == "",
 	}
-	for variable, addr := range map[string]string{"ADDR": s.addr, "ADMIN_ADDR": s.adminAddr} {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			r.Problemf(variable, "%s, want an address such as 127.0.0.1:8080", envread.Quote(addr))
-		}
+	checkAddr(r, "ADDR", s.addr)
+	if checkAddr(r, "ADMIN_ADDR", s.adminAddr) {
+		r.Add(admin.CheckExposure(s.adminAddr, s.adminToken))
 	}
-	library, err := shardhop.ConfigFrom(vars)
+	library, err := shardhop.ConfigFrom(s.complete(r, vars))
 	r.Add(err)
 	if err := r.Err(); err != nil {
 		return settings{}, err
@@ -38,6 +55,43 @@ func readSettings(vars map[string]string) (settings, error) {
 	library.Middleware = middleware.Config{Lazy: true, ShardHeader: "X-Shard"}
 	s.library = library
 	return s, nil
+}
+
+// checkAddr reports whether addr is an address to listen on.
+func checkAddr(r *envread.Reader, variable, addr string) bool {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		r.Problemf(variable, "%s, want an address such as 127.0.0.1:8080", envread.Quote(addr))
+		return false
+	}
+	return true
+}
+
+// complete returns vars with a stand-in for everything that is embedded. A
+// variable of a real server whose leading variable was forgotten is a problem:
+// the embedded part would take its place without a word.
+func (s settings) complete(r *envread.Reader, vars map[string]string) map[string]string {
+	full := maps.Clone(vars)
+	if s.ownShards {
+		for _, name := range slices.Sorted(maps.Keys(vars)) {
+			if strings.HasPrefix(name, "SHARD_") && strings.HasSuffix(name, "_DSN") {
+				r.Problemf(name, "is set, but SHARDS is not: list the names of the shards there, such as server_1,server_2")
+			}
+		}
+		full["SHARDS"] = strings.Join(ownNodes, ",")
+		for _, name := range ownNodes {
+			full["SHARD_"+strings.ToUpper(name)+"_DSN"] = standInDSN
+		}
+	}
+	if s.ownRedis {
+		for _, name := range []string{"REDIS_MODE", "REDIS_SENTINEL_MASTER"} {
+			if vars[name] != "" {
+				r.Problemf(name, "is set, but REDIS_URL is not: want a URL such as %s", standInRedis)
+			}
+			delete(full, name)
+		}
+		full["REDIS_URL"] = standInRedis
+	}
+	return full
 }
 
 // variables makes a map of an environment. An empty variable counts as unset.
