@@ -25,7 +25,7 @@ func TestPlayersOfAGaleraClusterKeepTheirGold(t *testing.T) {
 	rdb := lab.Redis(t)
 	client := rdb.Client()
 	hop := open(t, cluster.config(rdb.URL()))
-	awaitState(t, client, healthcache.Up, 30*time.Second, "server_1", "server_2", "server_3")
+	awaitUp(t, hop)
 
 	mux := http.NewServeMux()
 	mux.Handle("POST /login", login(hop))

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/shardhop/shardhop"
+	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/middleware"
 	"github.com/shardhop/shardhop/shardrouter"
@@ -44,6 +45,7 @@ func TestPlayerKeepsPlayingWhenTheShardDies(t *testing.T) {
 	for name, mount := range mounts {
 		t.Run(name, func(t *testing.T) {
 			hop := open(t, shards.config(rdb.URL()))
+			awaitUp(t, hop)
 			player := newPlayer(t, mount(hop))
 			player.post("/login")
 			body, before := player.post("/dig")
@@ -90,6 +92,16 @@ func TestOpenWithEverythingDown(t *testing.T) {
 	lab.Eventually(t, 15*time.Second, "both are back and a player digs", func() bool {
 		return player.do("/login").status == http.StatusOK && player.do("/dig").status == http.StatusOK
 	})
+}
+
+// awaitUp waits until hop itself has found every shard up.
+func awaitUp(t *testing.T, hop *shardhop.Hop) {
+	t.Helper()
+	for _, shard := range hop.Router.Shards() {
+		lab.Eventually(t, 15*time.Second, shard+" is up", func() bool {
+			return hop.Router.Health().View(shard).State == healthcache.Up
+		})
+	}
 }
 
 // shards are real servers by their names.
