@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardhop/shardhop/healthcache"
 )
 
 // errForeignDriver: what the driver returned lacks a method that the wrapper
@@ -134,6 +136,20 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 	conn.pingAfter = c.pingAfter
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
+}
+
+// prefer has the next connections go to a node that a probe found to take
+// writes, if the present one does not.
+func (c *connector) prefer(found []healthcache.Node) {
+	if found[c.writer.Load()].State == healthcache.Up {
+		return
+	}
+	for i, n := range found {
+		if n.State == healthcache.Up {
+			c.writer.Store(int32(i))
+			return
+		}
+	}
 }
 
 // share is the time that one of the nodes left may take.

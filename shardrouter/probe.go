@@ -34,6 +34,7 @@ func (p *pool) probe(ctx context.Context) healthcache.Result {
 		wg.Go(func() { nodes[i], errs[i] = p.probeNode(ctx, n) })
 	}
 	wg.Wait()
+	p.connector.prefer(nodes)
 	return sumUp(nodes, errs)
 }
 
