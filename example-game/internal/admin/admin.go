@@ -67,12 +67,7 @@ func New(cfg Config) (http.Handler, error) {
 
 func (a *api) routes() http.Handler {
 	r := chi.NewRouter()
-	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
-		problem.New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
-	})
-	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		problem.New(http.StatusMethodNotAllowed, "method_not_allowed", "This address takes another method").Write(w, r)
-	})
+	problem.Routing(r)
 	r.Handle("/assets/*", web.Assets())
 	r.Group(func(r chi.Router) {
 		r.Use(a.needToken)

@@ -61,6 +61,9 @@ func TestBadInputIsRefusedClearly(t *testing.T) {
 			t.Errorf("%s: Content-Type %s", tc.reason, kind)
 		}
 	}
+	if allow := c.do("GET", "/api/dig", "").header.Values("Allow"); len(allow) != 1 || allow[0] != "POST" {
+		t.Errorf("Allow: %q, want POST", allow)
+	}
 	if me := c.want(http.StatusOK, "GET", "/api/me", ""); me.field("name") != "carl" || me.field("gold") != "0" {
 		t.Errorf("after all that: %s", me.body)
 	}

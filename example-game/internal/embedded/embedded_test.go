@@ -30,11 +30,17 @@ func newCluster(t *testing.T, cfg embedded.Config) *embedded.Cluster {
 
 func open(t *testing.T, c *embedded.Cluster, node string) *sql.DB {
 	t.Helper()
+	return openWith(t, c, node, func(*mysql.Config) {})
+}
+
+func openWith(t *testing.T, c *embedded.Cluster, node string, change func(*mysql.Config)) *sql.DB {
+	t.Helper()
 	cfg, err := mysql.ParseDSN(c.DSN(node))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Logger = &mysql.NopLogger{}
+	change(cfg)
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -91,12 +97,15 @@ func dig(db *sql.DB, inTx bool) error {
 }
 
 func TestParallelUpdatesLoseNothing(t *testing.T) {
-	_, dbs := withPlayer(t, embedded.Config{GateWait: time.Minute})
+	c, dbs := withPlayer(t, embedded.Config{GateWait: time.Minute})
+	dbs = append(dbs, // two that speak to the server in other commands
+		openWith(t, c, "server_1", func(cfg *mysql.Config) { cfg.InterpolateParams = false }),
+		openWith(t, c, "server_2", func(cfg *mysql.Config) { cfg.MultiStatements = true }))
 	var wg sync.WaitGroup
 	for w := range 20 {
 		wg.Go(func() {
 			for i := range 50 {
-				if err := dig(dbs[w%3], i%2 == 0); err != nil {
+				if err := dig(dbs[w%len(dbs)], i%2 == 0); err != nil {
 					t.Error(err)
 					return
 				}

@@ -15,8 +15,7 @@ type action func(w http.ResponseWriter, r *http.Request) error
 
 func (g *Game) routes() http.Handler {
 	r := chi.NewRouter()
-	r.NotFound(notFound)
-	r.MethodNotAllowed(methodNotAllowed)
+	problem.Routing(r)
 	r.Use(chimiddleware.GetHead)
 
 	r.Get("/", web.Game(g.realms()))
@@ -24,20 +23,16 @@ func (g *Game) routes() http.Handler {
 	r.Get("/healthz", healthz)
 	r.Get("/readyz", g.do(g.readyz))
 
-	r.Route("/api", func(r chi.Router) {
-		r.NotFound(notFound)
-		r.MethodNotAllowed(methodNotAllowed)
-		r.Group(func(r chi.Router) {
-			r.Use(g.hop.Handler)
-			r.Post("/register", g.do(g.register))
-			r.Post("/login", g.do(g.login))
-			r.Post("/logout", g.do(g.logout))
-			r.Get("/me", g.do(g.me))
-			r.Post("/dig", g.do(g.dig))
-			r.Post("/transfer", g.do(g.transfer))
-			r.Get("/leaderboard", g.do(g.leaderboard))
-			r.Get("/events", g.do(g.events))
-		})
+	r.Group(func(r chi.Router) {
+		r.Use(g.hop.Handler)
+		r.Post("/api/register", g.do(g.register))
+		r.Post("/api/login", g.do(g.login))
+		r.Post("/api/logout", g.do(g.logout))
+		r.Get("/api/me", g.do(g.me))
+		r.Post("/api/dig", g.do(g.dig))
+		r.Post("/api/transfer", g.do(g.transfer))
+		r.Get("/api/leaderboard", g.do(g.leaderboard))
+		r.Get("/api/events", g.do(g.events))
 	})
 	return r
 }
@@ -49,12 +44,4 @@ func (g *Game) do(a action) http.HandlerFunc {
 			g.fail(w, r, err)
 		}
 	}
-}
-
-func notFound(w http.ResponseWriter, r *http.Request) {
-	problem.New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
-}
-
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	problem.New(http.StatusMethodNotAllowed, "method_not_allowed", "This address takes another method").Write(w, r)
 }

@@ -43,7 +43,7 @@ func Assets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file, err := fs.Stat(assets, strings.TrimPrefix(r.URL.Path, "/"))
 		if err != nil || file.IsDir() {
-			problem.New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
+			problem.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-cache") // embedded files have no date to ask for

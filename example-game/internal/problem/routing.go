@@ -1,0 +1,30 @@
+package problem
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Routing makes r answer with problems where it has no handler.
+func Routing(r chi.Router) {
+	r.NotFound(NotFound)
+	r.MethodNotAllowed(methodNotAllowed)
+}
+
+// NotFound answers that there is nothing at the address.
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	New(http.StatusNotFound, "not_found", "There is nothing here").Write(w, r)
+}
+
+// methodNotAllowed names the methods that the address takes; chi tells them to
+// its own handler only.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	routes := chi.RouteContext(r.Context()).Routes
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			w.Header().Add("Allow", method)
+		}
+	}
+	New(http.StatusMethodNotAllowed, "method_not_allowed", "This address takes another method").Write(w, r)
+}
