@@ -1,7 +1,8 @@
 // Package lab runs real servers for tests: mariadbd, alone or as a Galera
-// cluster, and redis-server. Each has a loopback port and a folder of its own,
-// and can be stopped, killed, frozen, thawed and started again on the same
-// port with the data that its folder holds.
+// cluster, and redis-server, alone, with TLS, as a cluster or under sentinels.
+// Each has a loopback port and a folder of its own, and can be stopped, killed,
+// frozen, thawed and started again on the same port with the data that its
+// folder holds.
 //
 //	db := lab.MariaDB(t)
 //	lab.Exec(t, db.DSN(), "CREATE TABLE players (id INT PRIMARY KEY)")
@@ -56,6 +57,14 @@
 // copying its folder. A dead or frozen member stops the others' writes for two
 // to five seconds, until they evict it; one that thaws then joins again by
 // itself.
+//
+// # Redis in company
+//
+// [RedisCluster] introduces its nodes over cluster buses on free ports. It is
+// up after two seconds, before which Redis lets no new cluster write.
+// [RedisSentinel] writes to each sentinel's file what the sentinels would learn
+// of each other within some rounds, so that a failover can begin after a second;
+// it takes about two.
 //
 // The package needs Linux, and on Debian
 //

@@ -27,6 +27,14 @@ type RedisServer struct {
 // Redis starts a redis-server that ends with t.
 func Redis(t testing.TB, opts ...Option) *RedisServer {
 	t.Helper()
+	s := newRedis(t, collect(opts).args...)
+	s.Start()
+	return s
+}
+
+// newRedis returns a redis-server that is not started yet.
+func newRedis(t testing.TB, args ...string) *RedisServer {
+	t.Helper()
 	path := program(t, "redis-server")
 	port := FreePort(t)
 	folder := workFolder(t, "redis")
@@ -37,17 +45,25 @@ func Redis(t testing.TB, opts ...Option) *RedisServer {
 		"--dir", folder,
 		"--save", "",
 		"--appendonly", "no",
-	}, collect(opts).args)
+	}, args)
 	addr := loopback(port)
-	s := &RedisServer{newProcess(t, spec{
+	return &RedisServer{newProcess(t, spec{
 		name:   "redis-server",
 		addr:   addr,
 		folder: folder,
 		argv:   func() ([]string, error) { return argv, nil },
 		ready:  func() error { return pingRedis(addr) },
 	})}
-	s.Start()
-	return s
+}
+
+// startRedis starts servers at the same time.
+func startRedis(servers []*RedisServer) {
+	for _, s := range servers {
+		s.launch()
+	}
+	for _, s := range servers {
+		s.awaitReady()
+	}
 }
 
 // URL returns the server's address as redis://host:port.
