@@ -15,6 +15,7 @@ type board struct {
 	notices  *notices
 	reports  chan struct{} // tells the reporter that results wait; holds one
 	snapshot atomic.Pointer[Snapshot]
+	foreign  names // of live shards that are not watched here
 
 	// mu guards the rest, and every knowledge. Requests take it in Suspect,
 	// Settle and Check, the probers around each probe, the refresher and the

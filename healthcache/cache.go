@@ -97,6 +97,25 @@ func (c *Cache) View(shard string) View { return c.Snapshot()[shard] }
 // hold a secret. Suspect never blocks.
 func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 
+// Succeeded tells that shard was just used with success: a fresh connection was
+// made, or a statement answered. For three intervals a down that only Redis
+// speaks of does not count then. It costs one atomic store and never blocks.
+func (c *Cache) Succeeded(shard string) {
+	if k := c.board.shards[shard]; k != nil {
+		k.used.Store(time.Now().UnixNano())
+	}
+}
+
+// Known reports whether shard exists as far as the fleet can tell: it is
+// watched here, or another instance, which has a newer configuration, keeps a
+// live health key of that name. It reads memory only.
+func (c *Cache) Known(shard string) bool {
+	if _, ok := c.board.shards[shard]; ok {
+		return true
+	}
+	return c.board.foreign.has(shard)
+}
+
 // Settle waits until no suspicion hangs over shard, or until ctx is done, and
 // returns what is known then.
 func (c *Cache) Settle(ctx context.Context, shard string) View {

@@ -2,14 +2,16 @@ package healthcache
 
 import (
 	"cmp"
+	"sync/atomic"
 	"time"
 )
 
 // knowledge is all that this instance knows of one shard. The board's mutex
-// guards it, except the two first fields, which do not change.
+// guards it, except the first fields: two do not change, one is atomic.
 type knowledge struct {
 	shard string
 	wake  chan struct{} // tells the shard's prober to look again; holds one
+	used  atomic.Int64  // when a request last succeeded; Unix time in nanoseconds
 
 	facts
 	standing

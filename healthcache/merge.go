@@ -115,5 +115,5 @@ func (d drainOrder) hide(s Status) Status {
 func (v View) equal(o View) bool {
 	return v.State == o.State && v.Reason == o.Reason && v.By == o.By && v.RTT == o.RTT &&
 		v.Since.Equal(o.Since) && v.CheckedAt.Equal(o.CheckedAt) &&
-		v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
+		v.Contested == o.Contested && v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
 }

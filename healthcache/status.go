@@ -53,6 +53,12 @@ type View struct {
 	Drained bool
 	// DrainReason is the text of the order.
 	DrainReason string
+	// Contested reports that the shard is Down in this instance's eyes alone:
+	// another instance reaches it, or has been asked and has not answered yet.
+	// What is moved because of it should be a detour: serve elsewhere, store
+	// nothing. It is false as soon as a witness agrees, when nobody can answer,
+	// and whenever the fleet says down too.
+	Contested bool
 }
 
 // Snapshot is what this instance knows of every shard at one moment. It is
