@@ -16,6 +16,3 @@ func NewOn(cfg Config, ln Lender, lo Layout) func(http.Handler) http.Handler {
 
 // MaxRounds is how many claims are lost before a request is a detour.
 const MaxRounds = maxRounds
-
-// PrefersHTML exposes the choice of a refusal's form.
-func PrefersHTML(accept ...string) bool { return prefersHTML(accept) }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/felixge/httpsnoop"
+
+	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
 // answer watches what the handler does with the response, for three reasons:
@@ -22,7 +24,7 @@ type answer struct {
 
 // wrap returns a writer with the optional interfaces of the base.
 func (a *answer) wrap() http.ResponseWriter {
-	return httpsnoop.Wrap(controllable(a.base), httpsnoop.Hooks{
+	return httpsnoop.Wrap(httpanswer.Controllable(a.base), httpsnoop.Hooks{
 		WriteHeader: a.writeHeader,
 		Write:       a.write,
 		WriteString: a.writeString,
@@ -71,14 +73,9 @@ func isEventStream(h http.Header) bool {
 	return err == nil && mediaType == "text/event-stream"
 }
 
-// isInterim reports a status after which the real answer is still to come.
-func isInterim(status int) bool {
-	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
-}
-
 func (a *answer) writeHeader(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 	return func(status int) {
-		if !isInterim(status) {
+		if !httpanswer.IsInterim(status) {
 			a.begin()
 		}
 		next(status)
@@ -131,26 +128,3 @@ func (a *answer) hijack(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 		return conn, rw, err
 	}
 }
-
-// controllable returns w so that Flush and Hijack cannot be found only by
-// unwrapping it, which is how a http.ResponseController would go past the
-// hooks.
-func controllable(w http.ResponseWriter) http.ResponseWriter {
-	_, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
-	_, flushes := w.(http.Flusher)
-	_, hijacks := w.(http.Hijacker)
-	if !unwraps || flushes && hijacks {
-		return w
-	}
-	return controlled{w, http.NewResponseController(w)}
-}
-
-// controlled has all methods of a controller on the writer itself.
-type controlled struct {
-	http.ResponseWriter
-	*http.ResponseController
-}
-
-func (c controlled) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-func (c controlled) FlushError() error           { return c.ResponseController.Flush() }
-func (c controlled) Flush()                      { _ = c.FlushError() } // http.Flusher knows no error

@@ -11,6 +11,8 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/felixge/httpsnoop"
+
+	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
 // LoadAndSave loads the session of the request's cookie and saves it with the
@@ -80,7 +82,7 @@ func (a *answer) finish() {
 // writer returns the handler's http.ResponseWriter, with the optional
 // interfaces of the one beneath.
 func (a *answer) writer() http.ResponseWriter {
-	return httpsnoop.Wrap(reachable(a.w), httpsnoop.Hooks{
+	return httpsnoop.Wrap(httpanswer.Controllable(a.w), httpsnoop.Hooks{
 		WriteHeader: a.hookWriteHeader,
 		Write:       a.hookWrite,
 		WriteString: a.hookWriteString,
@@ -92,8 +94,7 @@ func (a *answer) writer() http.ResponseWriter {
 
 func (a *answer) hookWriteHeader(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 	return func(code int) {
-		informational := code >= 100 && code < 200 && code != http.StatusSwitchingProtocols
-		if informational && !a.failed || a.begin() {
+		if httpanswer.IsInterim(code) && !a.failed || a.begin() {
 			next(code)
 		}
 	}

@@ -2,8 +2,8 @@ package sessionstore
 
 import (
 	"net/http"
-	"strconv"
-	"time"
+
+	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
 // problem is the body of a 503: RFC 9457, and nothing internal.
@@ -31,11 +31,7 @@ func (m *Manager) unavailable(w http.ResponseWriter, r *http.Request, err error)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(m.retryAfter)))
+	w.Header().Set("Retry-After", httpanswer.RetryAfter(m.retryAfter))
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = w.Write([]byte(problem))
-}
-
-func wholeSeconds(d time.Duration) int {
-	return int((d + time.Second - 1) / time.Second)
 }
