@@ -22,16 +22,8 @@ func (rg *rig) serve(h http.HandlerFunc) *httptest.Server {
 
 func fetch(t *testing.T, url string) (http.Header, string) {
 	t.Helper()
-	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.Header, string(body)
+	_, header, body := visit(t, http.DefaultClient, url)
+	return header, body
 }
 
 // TestShardHeader holds that whatever sends the header first names the shard.
