@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ type app struct {
 	router *shardrouter.Router
 	store  *sessionstore.Manager
 	url    string
-	log    *logBook
+	log    *lab.Log
 
 	mu         sync.Mutex
 	attempts   []shardrouter.Attempt
@@ -77,29 +76,11 @@ type app struct {
 	reassigned []string
 }
 
-// logBook is a log that several goroutines write and the test reads.
-type logBook struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // start runs an application on the shards. Its handler for / answers with the
 // player's gold, and h, which may be nil, with what else a test needs.
 func (w *world) start(shards []shardrouter.Shard, h map[string]http.HandlerFunc) *app {
 	w.t.Helper()
-	a := &app{world: w, log: &logBook{}}
+	a := &app{world: w, log: new(lab.Log)}
 	logger := slog.New(slog.NewTextHandler(a.log, nil))
 	router, err := shardrouter.New(shardrouter.Config{
 		Shards: shards, HealthInterval: 100 * time.Millisecond, ConnectTimeout: time.Second,

@@ -9,12 +9,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/sessionstore"
 )
 
@@ -31,7 +31,7 @@ type site struct {
 	sessions *sessionstore.Manager
 	rdb      redis.UniversalClient
 	url      string
-	log      *lockedBuffer // of the http.Server and the manager
+	log      *lab.Log // of the http.Server and the manager
 }
 
 // newSite serves the calls below and those of extra, which may be nil.
@@ -42,7 +42,7 @@ func newSite(t *testing.T, rdb redis.UniversalClient, extra map[string]http.Hand
 
 func newSiteWith(t *testing.T, rdb redis.UniversalClient, cfg sessionstore.Config, extra map[string]http.HandlerFunc) *site {
 	t.Helper()
-	s := &site{t: t, rdb: rdb, log: new(lockedBuffer)}
+	s := &site{t: t, rdb: rdb, log: new(lab.Log)}
 	cfg.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	s.sessions = sessionstore.New(rdb, cfg)
 	mux := http.NewServeMux()
@@ -208,22 +208,4 @@ func (s *site) wantTTLs() {
 			s.t.Errorf("key %s: TTL %v, %v", key, ttl, err)
 		}
 	}
-}
-
-// lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

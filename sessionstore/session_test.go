@@ -9,6 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/sessionstore"
 )
 
@@ -258,7 +259,7 @@ func TestTwoManagersInOneRequest(t *testing.T) {
 	one := sessionstore.New(rdb, sessionstore.Config{Prefix: "one:"})
 	two := sessionstore.New(rdb, sessionstore.Config{Prefix: "two:"})
 	two.Cookie.Name = "other"
-	s := &site{t: t, sessions: one, rdb: rdb, log: new(lockedBuffer)}
+	s := &site{t: t, sessions: one, rdb: rdb, log: new(lab.Log)}
 	s.url = serve(t, one.LoadAndSave(two.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/put" {
 			one.Put(r.Context(), "a", "1")
