@@ -28,6 +28,7 @@ func (s *store) create(ctx context.Context, sc *scope, w write) error {
 		deadline: w.deadline, expiry: w.expiry, confirmed: true}
 	made, err := s.runCreate(ctx, st.key, nonce, ttl, args)
 	if err != nil {
+		s.release(ctx, sc)
 		return fmt.Errorf("sessionstore: create: %w", err)
 	}
 	if !made {
@@ -36,10 +37,26 @@ func (s *store) create(ctx context.Context, sc *scope, w write) error {
 	old, _, renewed := sc.renewal()
 	sc.created(st, route, nonce)
 	if renewed {
-		// Taken, it is dead already and its TTL buries it if this fails.
-		_ = s.remove(ctx, old.key)
+		s.retire(ctx, old.key)
 	}
 	return nil
+}
+
+// release gives back a session that was taken for a renewal which failed, so
+// that its player need not wait for the end of the mark. If Redis does not
+// take this either, the mark ends by itself.
+func (s *store) release(ctx context.Context, sc *scope) {
+	if old, nonce, renewed := sc.renewal(); renewed {
+		_ = s.runRelease(ctx, old.key, nonce)
+	}
+}
+
+// retire deletes the session under key, whose token was renewed. The new one
+// is stored by now, so a failure is no reason to refuse the request.
+func (s *store) retire(ctx context.Context, key string) {
+	if err := s.remove(ctx, key); err != nil {
+		s.logger.ErrorContext(ctx, "session lives on after its token was renewed", "error", err)
+	}
 }
 
 // bury ends the session that a renewed token was to replace, when the new one
@@ -71,7 +88,8 @@ func (s *store) content(ctx context.Context, sc *scope, mine []field) (values ma
 	}
 	own := diff(old.values, mine)
 	if !live {
-		return fieldMap(own.set), sc.creationRoute(Route{}), len(own.set) > 0, nil
+		values = sc.ownValues(mine, own)
+		return values, sc.creationRoute(Route{}), len(values) > 0, nil
 	}
-	return merge(theirs.values, own), sc.creationRoute(theirs.route), true, nil
+	return merge(theirs.values, s.atomic.widen(own, mine)), sc.creationRoute(theirs.route), true, nil
 }

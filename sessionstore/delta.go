@@ -51,6 +51,19 @@ func merge(theirs map[string]string, own delta) map[string]string {
 	return merged
 }
 
+// restricted returns the values of a session that follows one which is gone:
+// those that the request itself stored, changed or not. own is what it changed
+// and put the keys that it stored.
+func restricted(mine []field, own delta, put map[string]struct{}) map[string]string {
+	values := fieldMap(own.set)
+	for _, f := range mine {
+		if _, ok := put[f.name[len(valuePrefix):]]; ok {
+			values[f.name] = f.value
+		}
+	}
+	return values
+}
+
 func fieldMap(fields []field) map[string]string {
 	m := make(map[string]string, len(fields))
 	for _, f := range fields {

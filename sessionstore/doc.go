@@ -16,8 +16,9 @@
 //	nonce                           the last writer of the route, or the creator
 //	expires                         absolute expiry, Unix milliseconds
 //	version                         number of saves, 1 at creation
+//	saves                           names of the last six saves, from the second on
 //	d:<key>                         a value: a letter for its type, then its text
-//	renewing                        only while the token is being replaced
+//	renewing                        who replaces the token, and until when at most
 //
 // Every key has a TTL from its creation on: the time to the absolute expiry,
 // or the idle timeout and up to a twentieth more where that ends sooner. The
@@ -34,9 +35,11 @@
 // loaded stays in the request's context as encoded fields. Save compares with
 // it and sends the difference: fields to set and fields to delete. Nothing
 // changed, nothing sent. Two requests of one session thus keep each other's
-// keys, and of one key the later save stands. With an idle timeout, the load
-// asks for the TTL in the same round trip, and a request that changed nothing
-// moves the TTL alone, once per twentieth of the timeout.
+// keys, and of one key the later save stands. Keys that were declared with
+// [Manager.Atomic] are written as one, so of two saves that change such keys
+// the later one stands whole. With an idle timeout, the load asks for the TTL in
+// the same round trip, and a request that changed nothing moves the TTL alone,
+// once per twentieth of the timeout; if that fails, the answer stands.
 //
 // A session comes into being when a handler has stored something. An unknown
 // token gets no session, no key and no cookie. A cookie goes out only when a
@@ -64,18 +67,33 @@
 //
 // # Scripts
 //
-// Four scripts write: create, save, claim, take (the first half of a renewal).
-// Only create brings a key into being; the others find the session alive or
-// say that it is gone ([ErrSessionGone]). go-redis repeats a script whose
-// answer got lost, so each of them may run twice in a row: a claim or a create
-// that finds its own nonce has succeeded, and a session is taken by marking it
-// before it is deleted. Writes run on a context that the client's disconnect
-// does not end. A flushed script cache heals with the next call.
+// Only create brings a key into being; the others (save, touch, claim, take,
+// release) find the session alive or say that it is gone ([ErrSessionGone]).
+// go-redis repeats a script whose answer got lost, so each of them may run
+// twice, and another request may come in between. A claim or a create that finds
+// its own nonce, or a save that finds its name among the last six, has succeeded
+// and does nothing. Writes run on a context that the client's disconnect does
+// not end. A flushed script cache heals with the next call.
 //
-// Renewal happens at the save: take the old session (it is dead to everybody
-// else from then on), merge what others stored in it, create the new one,
-// delete the old one. If the old one is gone by then, the new one gets only
-// what this request changed.
+// # Renewal
+//
+//	alive ── take ──► taken ── create the new, delete the old ──► gone
+//	  ▲                 │
+//	  └─── release, or the mark ends after five seconds
+//
+// A token is renewed at the save. The take marks the old session, which ends it
+// for everybody else, and answers what others stored in it by then; the new one
+// is created with that, and the old one deleted. If the old one is gone already,
+// a logout won, and the new one gets only what this request stored itself.
+//
+// The two lie in different slots of a cluster, so no script can do both. If
+// Redis fails in between, the player keeps the old token: the take has changed
+// nothing but the mark, and a load that meets the mark is refused with
+// [ErrRenewing] rather than answered with an empty session. If the new one is
+// stored and the old one cannot be deleted, the player goes on with the new
+// token, and the old one, with what it held before the renewal, is back when
+// the mark ends. If the answer to the create is lost for good, the new session
+// stays in Redis until it expires, under a token that nobody was told.
 //
 // # Failure
 //
@@ -84,9 +102,7 @@
 // nothing fails. Redis fails at save: the same 503 in the place of the
 // handler's answer. An ErrorFunc of the application's own replaces the 503.
 // Redis fails at a claim: the caller gets the error and may serve the request
-// on a shard that is not stored. Redis fails between the two halves of a
-// renewal: the old session ends after ten seconds and the player logs in
-// again.
+// on a shard that is not stored.
 //
 // A value that cannot be decoded, of a type that this program does not know,
 // reads as absent through scs's getters and stays in Redis as it is.
@@ -102,8 +118,8 @@
 //     with which the half-done session is saved. Mount it outside.
 //   - A value first stored after the answer began is saved only if the client
 //     has the session's token already. A token renewed so late is not renewed.
-//   - A save repeated by go-redis after another request stored the same key
-//     overwrites it.
+//   - A save repeated by go-redis after six other saves of the session
+//     overwrites them.
 //   - Expiry compares the hosts' clocks; they should agree to a second.
 //   - scs starts a goroutine for its own memory store when a manager is made
 //     and offers no safe way to stop it.

@@ -14,6 +14,11 @@ var (
 	// the embedded scs.SessionManager with the same names do not do.
 	ErrNotLoaded = errors.New("sessionstore: no session in the context: is Manager.LoadAndSave mounted?")
 
+	// ErrRenewing says that another request is replacing the session's token in
+	// this moment, or that Redis failed while one did. A few seconds later the
+	// session is either gone or back.
+	ErrRenewing = errors.New("sessionstore: the session's token is being renewed")
+
 	// ErrNoShard refuses a claim that names no shard.
 	ErrNoShard = errors.New("sessionstore: a claimed route needs a shard")
 

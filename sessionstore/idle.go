@@ -1,11 +1,14 @@
 package sessionstore
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // slack is how much longer than the idle timeout a key lives, so that the TTL
-// need not move with every request: a twentieth, in whole seconds.
+// need not move with every request: a twentieth.
 func (s *store) slack() time.Duration {
-	return (max(s.sessions.IdleTimeout, 0) / 20).Truncate(time.Second)
+	return max(s.sessions.IdleTimeout, 0) / 20
 }
 
 // keyExpiry is when the key of a session ends that scs wants to end at expiry.
@@ -20,4 +23,25 @@ func keyExpiry(expiry, deadline time.Time, slack time.Duration) time.Time {
 // from have to want.
 func (s *store) touchDue(have, want time.Time) bool {
 	return s.sessions.IdleTimeout > 0 && want.Sub(have).Abs() > s.slack()
+}
+
+// touch moves the end of a session whose data did not change, if that is due.
+// A touch that fails leaves the answer alone: the session is as good as before,
+// and the next request tries again.
+func (s *store) touch(ctx context.Context, sc *scope, st *state, w write) error {
+	old := sc.view(st)
+	if !s.touchDue(old.expiry, w.expiry) {
+		return nil
+	}
+	live, err := s.runTouch(ctx, old.key, time.Until(w.expiry))
+	switch {
+	case err != nil:
+		s.logger.WarnContext(ctx, "idle timeout of a session not moved", "error", err)
+	case !live:
+		sc.lost(st)
+		return ErrSessionGone
+	default:
+		sc.touched(st, w.expiry)
+	}
+	return nil
 }

@@ -84,7 +84,7 @@ func (s *store) visitPage(ctx context.Context, keys []string, visit func(key str
 	}
 	for i, key := range keys {
 		rec, ok := parseRecord(replies[i].Val(), time.Now())
-		if !ok {
+		if !ok || rec.taken {
 			continue
 		}
 		if err := visit(key, rec); err != nil {

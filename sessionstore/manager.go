@@ -59,9 +59,12 @@ func New(rdb redis.UniversalClient, cfg Config) *Manager {
 	sessions := scs.New()
 	m := &Manager{
 		SessionManager: sessions,
-		store:          &store{rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, sessions: sessions},
-		retryAfter:     cfg.RetryAfter,
-		logger:         cfg.Logger,
+		store: &store{
+			rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, logger: cfg.Logger,
+			atomic: groups{}, sessions: sessions,
+		},
+		retryAfter: cfg.RetryAfter,
+		logger:     cfg.Logger,
 	}
 	sessions.Store = m.store
 	sessions.Codec = codec{values: textCodec{}}
@@ -103,10 +106,21 @@ func (m *Manager) Load(ctx context.Context, token string) (context.Context, erro
 	return loaded, err
 }
 
+// Put stores val under key, in the place of scs's own Put. It notes that the
+// request stored the key even when the value is the one that was there, which
+// counts when the token is renewed and the old session was logged out.
+func (m *Manager) Put(ctx context.Context, key string, val any) {
+	m.SessionManager.Put(ctx, key, val)
+	if sc := m.store.scope(ctx); sc != nil {
+		sc.puts(key)
+	}
+}
+
 // RenewToken gives the session a new token, in the place of scs's own
 // RenewToken. The route goes along. The old session ends when the new one is
 // saved, with what other requests stored in it by then; if it is gone by then,
-// the new one holds only what this request itself stored.
+// the new one holds only what this request itself stored. If the save fails,
+// the old token stays the valid one.
 func (m *Manager) RenewToken(ctx context.Context) error {
 	return m.SessionManager.RenewToken(context.WithValue(ctx, renewingKey{}, true))
 }

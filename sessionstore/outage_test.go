@@ -58,37 +58,6 @@ func TestDeadRedis(t *testing.T) {
 	lab.Eventually(t, 5*time.Second, "the player is still logged in", func() bool { return b.visit("/get?k=a").body == "1" })
 }
 
-// TestRenewalInterrupted fails Redis between the two halves of a renewal and
-// lets the handler save once more.
-func TestRenewalInterrupted(t *testing.T) {
-	mini, rdb := breakable(t)
-	fail := new(failing)
-	fail.passes.Store(-1)
-	rdb.AddHook(fail)
-	m, token := stored(t, rdb)
-	ctx := load(t, m, token)
-	if err := m.RenewToken(ctx); err != nil {
-		t.Fatal(err)
-	}
-	fail.passes.Store(2) // the take's EVALSHA and EVAL; the create fails
-	if _, _, err := m.Commit(ctx); err == nil {
-		t.Fatal("saved on a dead Redis")
-	}
-	if ctx := load(t, m, token); m.Exists(ctx, "uid") {
-		t.Error("the old token is alive again")
-	}
-	renewed, _, err := m.Commit(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := m.GetString(load(t, m, renewed), "uid"); got != "7" {
-		t.Errorf("uid is %q", got)
-	}
-	if keys := mini.Keys(); len(keys) != 1 {
-		t.Errorf("keys: %v", keys)
-	}
-}
-
 func TestNewPanicsOnNonsense(t *testing.T) {
 	rdb := miniClient(t)
 	for name, make := range map[string]func(){

@@ -17,6 +17,7 @@ const (
 	fieldExpires  = "expires"
 	fieldVersion  = "version"
 	fieldRenewing = "renewing"
+	fieldSaves    = "saves"
 
 	valuePrefix = "d:"
 )
@@ -26,15 +27,15 @@ type record struct {
 	route    Route
 	nonce    string            // of the last writer of the route
 	deadline int64             // the absolute expiry, Unix milliseconds
+	taken    bool              // its token is being renewed
 	values   map[string]string // the d:<key> fields, encoded
 }
 
-// parseRecord reads the hash of a session. False: there is no live session in
-// it; it is absent, over, being renewed, or no session at all. It takes fields
-// over.
+// parseRecord reads the hash of a session. False: there is no session in it; it
+// is absent, over, or no session at all. It takes fields over.
 func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 	deadline, err := strconv.ParseInt(fields[fieldExpires], 10, 64)
-	if err != nil || fields[fieldVersion] == "" || fields[fieldRenewing] != "" {
+	if err != nil || fields[fieldVersion] == "" {
 		return record{}, false
 	}
 	if deadline <= now.UnixMilli() {
@@ -44,6 +45,7 @@ func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 		route:    parseRoute(fields[fieldGroup], fields[fieldShard], fields[fieldHome], fields[fieldEpoch]),
 		nonce:    fields[fieldNonce],
 		deadline: deadline,
+		taken:    markEnd(fields[fieldRenewing]) > now.UnixMilli(),
 		values:   fields,
 	}
 	for name := range fields {
@@ -52,6 +54,19 @@ func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 		}
 	}
 	return rec, true
+}
+
+// renewalMark marks a session as taken by the renewal that nonce names, until
+// end in Unix milliseconds.
+func renewalMark(nonce string, end int64) string {
+	return nonce + " " + strconv.FormatInt(end, 10)
+}
+
+// markEnd is when a renewalMark ends; 0 for none.
+func markEnd(mark string) int64 {
+	_, end, _ := strings.Cut(mark, " ")
+	n, _ := strconv.ParseInt(end, 10, 64)
+	return n
 }
 
 // parseRoute reads a route from its fields. An unreadable epoch counts as 0:

@@ -134,3 +134,17 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return next(ctx, cmd)
 	}
 }
+
+// noDeletes fails every DEL.
+type noDeletes struct{ passthrough }
+
+func (noDeletes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "del" {
+			return next(ctx, cmd)
+		}
+		err := errors.New("connection lost")
+		cmd.SetErr(err)
+		return err
+	}
+}

@@ -54,7 +54,7 @@ func (m *Manager) Claim(ctx context.Context, next Route) (Route, error) {
 		return before, err
 	}
 	if m.GetString(ctx, fieldShard) != stands.Shard {
-		m.Put(ctx, fieldShard, stands.Shard)
+		m.SessionManager.Put(ctx, fieldShard, stands.Shard)
 	}
 	return stands, nil
 }

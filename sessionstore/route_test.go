@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/redis/go-redis/v9"
@@ -115,8 +116,11 @@ func TestClaim(t *testing.T) {
 			}
 		}, a, sessionstore.ErrSessionGone},
 		{"renewing", "the token is being replaced", func(t *testing.T, rdb redis.UniversalClient, key string) {
-			set(t, rdb, key, "renewing", "x")
+			set(t, rdb, key, "renewing", mark(time.Minute))
 		}, a, sessionstore.ErrSessionGone},
+		{"was renewing", "the renewal failed long ago", func(t *testing.T, rdb redis.UniversalClient, key string) {
+			set(t, rdb, key, "renewing", mark(-time.Second))
+		}, a.Moved("b"), nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -299,6 +303,11 @@ func set(t *testing.T, rdb redis.UniversalClient, key string, fields ...any) {
 	if err := rdb.HSet(t.Context(), key, fields...).Err(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mark is how a renewal marks the session that it takes, to end after d.
+func mark(d time.Duration) string {
+	return fmt.Sprintf("somebody %d", time.Now().Add(d).UnixMilli())
 }
 
 func fields(t *testing.T, rdb redis.UniversalClient, key string) map[string]string {

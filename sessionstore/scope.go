@@ -21,6 +21,8 @@ type scope struct {
 	renewed    *state // the session whose token was renewed, until the save
 	renewNonce string // marks the take of renewed as this request's
 
+	put map[string]struct{} // the keys that the request stored with Put
+
 	opened    bool // Load is over; what is found from now on is not the request's own
 	destroyed bool
 
@@ -81,17 +83,27 @@ func (sc *scope) view(st *state) state {
 	return *st
 }
 
-// saved notes that Redis took a write of st.
-func (sc *scope) saved(st *state, w write, changed bool) {
+// saved notes that Redis took w as st, or that it did not, since st is no more.
+func (sc *scope) saved(st *state, w write, live bool) error {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if changed {
-		// The base of the next comparison is what this request wants, not
-		// what it is merged with: or its next save would delete the keys
-		// that others stored.
-		st.values = fieldMap(w.fields)
+	if !live {
+		st.gone = true
+		return ErrSessionGone
 	}
+	// The base of the next comparison is what this request wants, not what it
+	// is merged with: or its next save would delete the keys that others
+	// stored.
+	st.values = fieldMap(w.fields)
 	st.deadline, st.expiry, st.confirmed = w.deadline, w.expiry, true
+	return nil
+}
+
+// touched notes that Redis moved the end of st to expiry.
+func (sc *scope) touched(st *state, expiry time.Time) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	st.expiry, st.confirmed = expiry, true
 }
 
 // created notes a session that this request brought into being.
@@ -115,8 +127,25 @@ func (sc *scope) forget() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.route, sc.nonce, sc.pending = Route{}, "", false
-	sc.renewed = nil
+	sc.renewed, sc.put = nil, nil
 	sc.destroyed = true
+}
+
+// puts notes that the request stored something under key.
+func (sc *scope) puts(key string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.put == nil {
+		sc.put = make(map[string]struct{})
+	}
+	sc.put[key] = struct{}{}
+}
+
+// ownValues returns those of mine that the request itself stored.
+func (sc *scope) ownValues(mine []field, own delta) map[string]string {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return restricted(mine, own, sc.put)
 }
 
 // renew notes that the token of st is to be replaced at the next save. After

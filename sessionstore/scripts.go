@@ -9,13 +9,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// renewingTTL is how long a taken session lingers for the repeat of a script
-// whose answer got lost.
-const renewingTTL = 10 * time.Second
+// renewalLease is how long a renewal that does not come to its end keeps the
+// old session from everybody. A save with all its steps ends well before.
+const renewalLease = 5 * time.Second
 
 // go-redis sends a script again when its answer got lost, so each script does
-// the right thing when it runs twice. None but scriptCreate brings a key into
-// being. "Live" is a hash with a version that nobody is renewing.
+// the right thing when it runs twice, and also when other requests came in
+// between. None but scriptCreate brings a key into being. "Live" is a hash with
+// a version that no renewal has taken.
+
+// luaTaken tells whether a renewal holds the session: whether the time at the
+// end of its mark is still to come. Times are in Unix milliseconds.
+const luaTaken = `
+local function taken(mark, now)
+  return mark and tonumber(string.match(mark, '%d+$') or 0) > tonumber(now)
+end
+`
 
 // scriptCreate stores a new session.
 // ARGV: TTL in ms, the creator's nonce, then fields and values.
@@ -32,65 +41,94 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
 `)
 
-// scriptSave applies a delta to a live session and sets its TTL; without
-// fields it only touches the TTL.
-// ARGV: TTL in ms or 0 to leave it, number of fields to set, fields and values, fields to delete.
+// scriptSave applies a delta to a live session and sets its TTL. It keeps the
+// nonces of the last saves, and a save that finds its own there has succeeded:
+// running again it would overwrite what others stored since.
+// ARGV: time now, the save's nonce, TTL in ms or 0 to leave it, number of
+// fields to set, fields and values, fields to delete.
 // Answers 1, or 0 when the session is gone.
-var scriptSave = redis.NewScript(`
-local live = redis.call('HMGET', KEYS[1], 'version', 'renewing')
-if not live[1] or live[2] then
+var scriptSave = redis.NewScript(luaTaken + `
+local s = redis.call('HMGET', KEYS[1], 'version', 'renewing', 'saves')
+if not s[1] or taken(s[2], ARGV[1]) then
   return 0
 end
-local last = 2 + 2 * tonumber(ARGV[2])
-for i = 3, last, 2 do
+local saves, nonce = s[3] or '', ARGV[2]
+if string.find(saves, nonce, 1, true) then
+  return 1
+end
+local last = 4 + 2 * tonumber(ARGV[4])
+for i = 5, last, 2 do
   redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
 end
 for i = last + 1, #ARGV do
   redis.call('HDEL', KEYS[1], ARGV[i])
 end
-if #ARGV > 2 then
-  redis.call('HINCRBY', KEYS[1], 'version', 1)
-end
-if ARGV[1] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'version', 1)
+redis.call('HSET', KEYS[1], 'saves', string.sub(nonce .. saves, 1, 48))
+if ARGV[3] ~= '0' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return 1
 `)
 
+// scriptTouch sets the TTL of a live session.
+// ARGV: time now, TTL in ms. Answers 1, or 0 when the session is gone.
+var scriptTouch = redis.NewScript(luaTaken + `
+local s = redis.call('HMGET', KEYS[1], 'version', 'renewing')
+if not s[1] or taken(s[2], ARGV[1]) then
+  return 0
+end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`)
+
 // scriptClaim changes the route of a live session by compare-and-set.
-// ARGV: expected epoch, shard and nonce; then the new epoch, shard, home,
-// group and nonce. Answers won, gone, or lost with the route that stands.
+// ARGV: time now; expected epoch, shard and nonce; then the new epoch, shard,
+// home, group and nonce. Answers won, gone, or lost with the route that stands.
 // Finding the own nonce is success: this is a repeat.
-var scriptClaim = redis.NewScript(`
+var scriptClaim = redis.NewScript(luaTaken + `
 local s = redis.call('HMGET', KEYS[1], 'version', 'renewing',
   'epoch', 'db_server', 'nonce', 'home', 'group')
-if not s[1] or s[2] then
+if not s[1] or taken(s[2], ARGV[1]) then
   return {'gone'}
 end
 local epoch, shard, nonce = s[3] or '0', s[4] or '', s[5] or ''
-if nonce == ARGV[8] then
+if nonce == ARGV[9] then
   return {'won'}
 end
-if epoch ~= ARGV[1] or shard ~= ARGV[2] or nonce ~= ARGV[3] then
+if epoch ~= ARGV[2] or shard ~= ARGV[3] or nonce ~= ARGV[4] then
   return {'lost', epoch, shard, nonce, s[6] or '', s[7] or ''}
 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[4], 'db_server', ARGV[5],
-  'home', ARGV[6], 'group', ARGV[7], 'nonce', ARGV[8])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[5], 'db_server', ARGV[6],
+  'home', ARGV[7], 'group', ARGV[8], 'nonce', ARGV[9])
 return {'won'}
 `)
 
 // scriptTake marks a session as being renewed, which ends it for everybody
-// else, and answers its content; nothing when it is gone or taken. Deleting it
-// at once would tell a repeat that it had been logged out.
-// ARGV: the taker's nonce, TTL in ms.
-var scriptTake = redis.NewScript(`
+// else until the mark ends, and answers its content; nothing when it is gone or
+// taken by another renewal. Deleting it at once would tell a repeat that it had
+// been logged out, and would cost the login if the new one cannot be stored.
+// ARGV: time now, the taker's nonce, the mark.
+var scriptTake = redis.NewScript(luaTaken + `
 local s = redis.call('HMGET', KEYS[1], 'version', 'renewing')
-if not s[1] or (s[2] and s[2] ~= ARGV[1]) then
+if not s[1] then
   return {}
 end
-redis.call('HSET', KEYS[1], 'renewing', ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local mine = s[2] and string.sub(s[2], 1, #ARGV[2]) == ARGV[2]
+if not mine and taken(s[2], ARGV[1]) then
+  return {}
+end
+redis.call('HSET', KEYS[1], 'renewing', ARGV[3])
 return redis.call('HGETALL', KEYS[1])
+`)
+
+// scriptRelease ends the mark of a renewal that failed.
+// ARGV: the taker's nonce.
+var scriptRelease = redis.NewScript(`
+local mark = redis.call('HGET', KEYS[1], 'renewing')
+if mark and string.sub(mark, 1, #ARGV[1]) == ARGV[1] then
+  redis.call('HDEL', KEYS[1], 'renewing')
+end
+return 1
 `)
 
 // runCreate stores fields under key. False: the key is taken.
@@ -102,13 +140,18 @@ func (s *store) runCreate(ctx context.Context, key, nonce string, ttl time.Durat
 // runSave applies set and del to the session under key; ttl 0 leaves its TTL
 // alone. False: it is gone.
 func (s *store) runSave(ctx context.Context, key string, ttl time.Duration, set []any, del []string) (bool, error) {
-	args := make([]any, 0, 2+len(set)+len(del))
-	args = append(args, ttl.Milliseconds(), len(set)/2)
+	args := make([]any, 0, 4+len(set)+len(del))
+	args = append(args, time.Now().UnixMilli(), newSaveNonce(), ttl.Milliseconds(), len(set)/2)
 	args = append(args, set...)
 	for _, name := range del {
 		args = append(args, name)
 	}
 	return scriptSave.Run(ctx, s.rdb, []string{key}, args...).Bool()
+}
+
+// runTouch sets the TTL of the session under key. False: it is gone.
+func (s *store) runTouch(ctx context.Context, key string, ttl time.Duration) (bool, error) {
+	return scriptTouch.Run(ctx, s.rdb, []string{key}, time.Now().UnixMilli(), ttl.Milliseconds()).Bool()
 }
 
 // outcome is what became of a claim.
@@ -123,7 +166,7 @@ const (
 // runClaim changes the route under key from base to next. stands and its nonce
 // are set when the claim is lost.
 func (s *store) runClaim(ctx context.Context, key string, base Route, baseNonce string, next Route, nonce string) (o outcome, stands Route, standsNonce string, err error) {
-	reply, err := scriptClaim.Run(ctx, s.rdb, []string{key},
+	reply, err := scriptClaim.Run(ctx, s.rdb, []string{key}, time.Now().UnixMilli(),
 		formatEpoch(base.Epoch), base.Shard, baseNonce,
 		formatEpoch(next.Epoch), next.Shard, next.Home, next.Group, nonce,
 	).StringSlice()
@@ -141,7 +184,9 @@ func (s *store) runClaim(ctx context.Context, key string, base Route, baseNonce 
 // runTake marks the session under key as being renewed and returns its content.
 // False: it is gone.
 func (s *store) runTake(ctx context.Context, key, nonce string) (record, bool, error) {
-	reply, err := scriptTake.Run(ctx, s.rdb, []string{key}, nonce, renewingTTL.Milliseconds()).StringSlice()
+	now := time.Now()
+	mark := renewalMark(nonce, now.Add(renewalLease).UnixMilli())
+	reply, err := scriptTake.Run(ctx, s.rdb, []string{key}, now.UnixMilli(), nonce, mark).StringSlice()
 	if err != nil {
 		return record{}, false, err
 	}
@@ -150,13 +195,24 @@ func (s *store) runTake(ctx context.Context, key, nonce string) (record, bool, e
 		fields[reply[i]] = reply[i+1]
 	}
 	delete(fields, fieldRenewing)
-	rec, ok := parseRecord(fields, time.Now())
+	rec, ok := parseRecord(fields, now)
 	return rec, ok, nil
 }
 
+// runRelease ends the mark that runTake made with nonce.
+func (s *store) runRelease(ctx context.Context, key, nonce string) error {
+	return scriptRelease.Run(ctx, s.rdb, []string{key}, nonce).Err()
+}
+
 // newNonce returns a name for one write, unlike every other.
-func newNonce() string {
+func newNonce() string { return randomText(12) }
+
+// newSaveNonce returns a name for one save, unlike those of the session's last
+// few, of which 'saves' holds six.
+func newSaveNonce() string { return randomText(6) }
+
+func randomText(bytes int) string {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	_, _ = rand.Read(b[:bytes]) // never fails: it ends the program instead
+	return base64.RawURLEncoding.EncodeToString(b[:bytes])
 }

@@ -189,10 +189,12 @@ func TestIdleTimeout(t *testing.T) {
 	s.sessions.IdleTimeout = 100 * time.Second
 	b := s.browser()
 	b.visit("/put?a=1")
-	b.visit("/put?a=2") // both scripts are loaded now
+	b.visit("/put?a=2")
+	mini.FastForward(6 * time.Second)
+	b.visit("/get?k=a") // all scripts are loaded now
 	key := b.key()
 	if ttl := mini.TTL(key); ttl < 104*time.Second || ttl > 105*time.Second {
-		t.Errorf("TTL of a new session is %v, want the timeout and a twentieth", ttl)
+		t.Errorf("TTL of a session is %v, want the timeout and a twentieth", ttl)
 	}
 
 	count.reset()
@@ -221,6 +223,31 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
+// TestShortIdleTimeout: also a timeout whose twentieth is less than a second
+// is not moved by every request.
+func TestShortIdleTimeout(t *testing.T) {
+	mini := miniredis.RunT(t)
+	count := new(counter)
+	rdb := client(t, mini.Addr())
+	rdb.AddHook(count)
+	s := newSite(t, rdb, nil)
+	s.sessions.IdleTimeout = 18 * time.Second // a twentieth is 900ms
+	b := s.browser()
+	b.visit("/put?a=1")
+	count.reset()
+	for range 3 {
+		b.visit("/get?k=a")
+	}
+	if _, names := count.reset(); strings.Contains(names, "eval") {
+		t.Errorf("three requests at once: %s", names)
+	}
+	mini.FastForward(time.Second)
+	b.visit("/get?k=a")
+	if _, names := count.reset(); !strings.Contains(names, "eval") {
+		t.Errorf("after a twentieth: %s", names)
+	}
+}
+
 func TestIdleTimeoutNeverOutlivesTheLifetime(t *testing.T) {
 	mini := miniredis.RunT(t)
 	s := newSite(t, client(t, mini.Addr()), nil)
@@ -239,7 +266,7 @@ func TestExpiresIsCheckedAtLoad(t *testing.T) {
 		{"expires", "soon", "unreadable"},
 		{"expires", "", "unreadable"},
 		{"version", "", "no session of ours"},
-		{"renewing", "x", "its token is being replaced"},
+		{"renewing", mark(time.Minute), "its token is being replaced"},
 	}
 	for _, test := range tests {
 		s := newSite(t, miniClient(t), nil)
@@ -248,7 +275,7 @@ func TestExpiresIsCheckedAtLoad(t *testing.T) {
 		if err := s.rdb.HSet(t.Context(), b.key(), test.field, test.value).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.visit("/get?k=a").body; got != "" {
+		if got := b.visit("/get?k=a").body; got == "1" {
 			t.Errorf("%s=%q gave a session: %s", test.field, test.value, test.reason)
 		}
 	}

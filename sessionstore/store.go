@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -18,6 +19,8 @@ type store struct {
 	rdb     redis.UniversalClient
 	prefix  string
 	timeout time.Duration
+	logger  *slog.Logger
+	atomic  groups
 	// sessions is read for the idle timeout, which scs lets its users set at
 	// any time before the first request.
 	sessions *scs.SessionManager
@@ -78,6 +81,9 @@ func (s *store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 	}
 	if !ok {
 		return nil, false, nil
+	}
+	if rec.taken {
+		return nil, false, fmt.Errorf("sessionstore: load: %w", ErrRenewing)
 	}
 	st := &state{token: token, key: key, values: rec.values, deadline: rec.deadline, expiry: expiry}
 	shard := sc.loaded(st, rec)
@@ -145,31 +151,25 @@ func (s *store) update(ctx context.Context, sc *scope, st *state, w write) error
 	if ttl < time.Millisecond {
 		return s.expire(ctx, sc, st, w.deadline != old.deadline)
 	}
-	d := diff(old.values, w.fields)
+	d := s.atomic.widen(diff(old.values, w.fields), w.fields)
 	moved := w.deadline != old.deadline
-	if d.empty() && !moved && !s.touchDue(old.expiry, w.expiry) {
-		return nil
+	if d.empty() && !moved {
+		return s.touch(ctx, sc, st, w)
 	}
-	var set []any
+	set := make([]any, 0, 2*len(d.set)+2)
 	for _, f := range d.set {
 		set = append(set, f.name, f.value)
 	}
 	if moved {
 		set = append(set, fieldExpires, strconv.FormatInt(w.deadline, 10))
-	}
-	if !moved && s.sessions.IdleTimeout <= 0 {
+	} else if s.sessions.IdleTimeout <= 0 {
 		ttl = 0 // another request may have moved the deadline meanwhile
 	}
 	live, err := s.runSave(ctx, old.key, ttl, set, d.del)
 	if err != nil {
 		return fmt.Errorf("sessionstore: save: %w", err)
 	}
-	if !live {
-		sc.lost(st)
-		return ErrSessionGone
-	}
-	sc.saved(st, w, !d.empty())
-	return nil
+	return sc.saved(st, w, live)
 }
 
 // expire ends a session that ran out before it was saved. It deletes it only

@@ -1,0 +1,75 @@
+package sessionstore_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shardhop/shardhop/sessionstore"
+)
+
+func TestAtomicKeysConflictAsOne(t *testing.T) {
+	tests := []struct {
+		name, reason, slow, quick string
+		want                      map[string]string
+	}{
+		{"each changes one of them", "the later save wins whole", "/slow?uid=8", "/put?role=admin",
+			map[string]string{"d:uid": "s8", "d:role": "splayer", "d:realm": "seast"}},
+		{"both change both", "the later save wins whole", "/slow?uid=8&role=guest", "/put?uid=9&role=admin",
+			map[string]string{"d:uid": "s8", "d:role": "sguest", "d:realm": "seast"}},
+		{"the quick one adds a key", "the slow one knows of none, so there is none", "/slow?uid=8", "/put?clan=red",
+			map[string]string{"d:uid": "s8", "d:role": "splayer", "d:clan": ""}},
+		{"another key changes", "the group is as it was, and the quick one's stands", "/slow?theme=dark", "/put?uid=9&role=admin",
+			map[string]string{"d:uid": "s9", "d:role": "sadmin", "d:theme": "sdark"}},
+		{"another key changed meanwhile", "keys outside of the group are on their own", "/slow?uid=8", "/put?theme=dark",
+			map[string]string{"d:uid": "s8", "d:role": "splayer", "d:theme": "sdark"}},
+		{"the slow one removes one", "the rest of the group goes along", "/slow?remove=role", "/put?uid=9",
+			map[string]string{"d:uid": "s7", "d:role": "", "d:realm": "seast"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+				var s *site
+				g := newGate()
+				s = newSite(t, rdb, map[string]http.HandlerFunc{"/slow": func(w http.ResponseWriter, r *http.Request) {
+					g.wait()
+					s.sessions.Remove(r.Context(), r.URL.Query().Get("remove"))
+					s.put(w, r)
+					s.sessions.Remove(r.Context(), "remove")
+				}})
+				s.sessions.Atomic("uid", "role", "realm", "clan")
+				s.sessions.Atomic("x", "y")
+				b := s.browser()
+				b.visit("/put?uid=7&role=player&realm=east&x=1")
+				g.during(b, test.slow, func() { b.visit(test.quick) })
+				hash := s.hash(b.key())
+				for field, want := range test.want {
+					if hash[field] != want {
+						t.Errorf("field %s is %q, want %q: %s", field, hash[field], want, test.reason)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAtomicPanicsOnNonsense(t *testing.T) {
+	for name, keys := range map[string][]string{
+		"one key":                  {"a"},
+		"the same key twice":       {"a", "a"},
+		"a key of another group":   {"b", "uid"},
+		"the last key is anothers": {"b", "c", "role"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sessionstore.New(miniClient(t), sessionstore.Config{})
+			m.Atomic("uid", "role")
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			m.Atomic(keys...)
+		})
+	}
+}
