@@ -83,7 +83,8 @@ type connector struct {
 	timeout   time.Duration // of one connection attempt
 	pingAfter time.Duration // see pingAfter
 	era       *atomic.Pointer[era]
-	writer    atomic.Int32 // index into nodes
+	discarded *atomic.Uint64 // connections not lent again for what was left on them
+	writer    atomic.Int32   // index into nodes
 }
 
 var _ driver.Connector = (*connector)(nil)
@@ -133,7 +134,7 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 			return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
 		}
 	}
-	conn.pingAfter = c.pingAfter
+	conn.pingAfter, conn.discarded = c.pingAfter, c.discarded
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
 }
@@ -170,8 +171,8 @@ func nodeOf(err error) string {
 	return ""
 }
 
-func newConnector(cfgs []*mysql.Config, timeout time.Duration, e *atomic.Pointer[era]) (*connector, error) {
-	c := &connector{timeout: timeout, pingAfter: pingAfter, era: e}
+func newConnector(cfgs []*mysql.Config, timeout time.Duration, e *atomic.Pointer[era], discarded *atomic.Uint64) (*connector, error) {
+	c := &connector{timeout: timeout, pingAfter: pingAfter, era: e, discarded: discarded}
 	for _, cfg := range cfgs {
 		n, err := newNode(cfg)
 		if err != nil {

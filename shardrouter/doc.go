@@ -70,7 +70,11 @@
 //
 // A lease's connection is verified when it is handed out. It goes back clean:
 // rows, statements and transactions that are left open are reported, and a
-// connection on which they stay open is cut and never lent again. Other state
-// that a holder leaves behind (session variables, locks, temporary tables,
-// an open BEGIN sent as text) stays on the connection: do not leave any.
+// connection on which they stay open is cut and never lent again. Neither is
+// one on which a statement may have left something for the next holder to
+// find: a BEGIN sent as text, a variable, a lock, a temporary table, another
+// database. What a stored function leaves cannot be seen.
+//
+// While rows are open, other statements of the connection are refused with
+// [ErrRowsOpen].
 package shardrouter

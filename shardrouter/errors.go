@@ -28,6 +28,9 @@ var (
 	// ErrTxEnded: the server had already ended the transaction; the statement
 	// was not sent.
 	ErrTxEnded = errors.New("shardrouter: the server has ended this transaction")
+	// ErrRowsOpen: rows of an earlier query are still open on the connection;
+	// the statement was not sent. Close them, or read them to the end, first.
+	ErrRowsOpen = errors.New("shardrouter: rows are still open on this connection")
 	// ErrShardDown: the shard was found down while the lease was out, and its
 	// connection was cut.
 	ErrShardDown = errors.New("shardrouter: shard went down")

@@ -2,6 +2,7 @@ package shardrouter_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -83,5 +84,83 @@ func TestReleaseIsIdempotent(t *testing.T) {
 	}
 	if f.leaked() != 0 {
 		t.Error("a clean release was reported as a leak")
+	}
+}
+
+// What one holder leaves on a connection, the next one must not find.
+func TestNothingIsLeftForTheNextHolder(t *testing.T) {
+	lab.Exec(t, server.RootDSN(), "CREATE OR REPLACE TABLE game.left_behind (n INT)")
+	tests := []struct {
+		name  string
+		leave []string
+		find  string // gives 0 on a clean connection
+	}{
+		{"open transaction", []string{"BEGIN", "INSERT INTO left_behind VALUES (1)"}, "SELECT COUNT(*) FROM left_behind"},
+		{"user variable", []string{"SET @gold = 7"}, "SELECT COALESCE(@gold, 0)"},
+		{"sql_mode", []string{"SET sql_mode = 'ANSI_QUOTES'"}, "SELECT @@sql_mode = 'ANSI_QUOTES'"},
+		{"user lock", []string{"DO GET_LOCK('hero', 0)"}, "SELECT IS_USED_LOCK('hero') IS NOT NULL"},
+		{"temporary table", []string{"CREATE TEMPORARY TABLE left_behind (n INT)", "INSERT INTO left_behind VALUES (1)"}, "SELECT COUNT(*) FROM left_behind"},
+		{"database", []string{"USE information_schema"}, "SELECT DATABASE() = 'information_schema'"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFleet(t, 1, func(c *shardrouter.Config) { c.Shards[0].MaxConns = 1 })
+			l := f.lease(t, "server_1")
+			for _, stmt := range tt.leave {
+				if _, err := l.Conn().ExecContext(t.Context(), stmt); err != nil {
+					t.Fatalf("%s: %v", stmt, err)
+				}
+			}
+			l.Release()
+			next := f.lease(t, "server_1")
+			defer next.Release()
+			lab.Eventually(t, 5*time.Second, "the server has ended the old connection", func() bool {
+				var found int
+				if err := next.Conn().QueryRowContext(t.Context(), tt.find).Scan(&found); err != nil {
+					t.Fatal(err)
+				}
+				return found == 0
+			})
+			if n := f.Stats()[0].Discarded; n != 1 {
+				t.Errorf("%d connections discarded, want 1", n)
+			}
+		})
+	}
+}
+
+// A second statement while rows are open gets a typed error, and the rows go on.
+func TestStatementWhileRowsAreOpen(t *testing.T) {
+	f := newFleet(t, 1)
+	l := f.lease(t, "server_1")
+	defer l.Release()
+	rows, err := l.Conn().QueryContext(t.Context(), "SELECT seq FROM seq_1_to_1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	sum := 0
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+		if n == 500 {
+			if _, err := l.Conn().ExecContext(t.Context(), "SELECT 1"); !errors.Is(err, shardrouter.ErrRowsOpen) {
+				t.Errorf("got %v, want ErrRowsOpen", err)
+			}
+			if _, err := l.Conn().BeginTx(t.Context(), nil); !errors.Is(err, shardrouter.ErrRowsOpen) {
+				t.Errorf("BeginTx: got %v, want ErrRowsOpen", err)
+			}
+			if err := l.Conn().PingContext(t.Context()); !errors.Is(err, shardrouter.ErrRowsOpen) {
+				t.Errorf("Ping: got %v, want ErrRowsOpen", err)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil || sum != 500500 {
+		t.Errorf("the rows came to %d with %v, want 500500", sum, err)
+	}
+	if err := l.Conn().PingContext(t.Context()); err != nil {
+		t.Errorf("after the rows: %v", err)
 	}
 }

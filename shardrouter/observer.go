@@ -41,10 +41,11 @@ type Stats struct {
 	// MaxConns is the bound; InUse leases are out, Idle connections are open
 	// and unused, Waiting requests stand in line.
 	MaxConns, InUse, Idle, Waiting int
-	// Leases, Failures, Busy, RotatedAway, Reassigned and Leaks count since
-	// the start: leases given, attempts failed, requests refused because the
+	// Leases, Failures, Busy, RotatedAway, Reassigned, Leaks and Discarded
+	// count since the start: leases given, attempts failed, requests refused because the
 	// shard was full, requests that went on to another shard, requests that
 	// came here because their session named an unknown shard, leases with rows
-	// or a transaction left open.
-	Leases, Failures, Busy, RotatedAway, Reassigned, Leaks uint64
+	// or a transaction left open, connections closed for what a statement may
+	// have left on them.
+	Leases, Failures, Busy, RotatedAway, Reassigned, Leaks, Discarded uint64
 }

@@ -35,7 +35,7 @@ type pool struct {
 
 // counters count since the start; see Stats.
 type counters struct {
-	leases, failures, busy, rotatedAway, reassigned, leaks atomic.Uint64
+	leases, failures, busy, rotatedAway, reassigned, leaks, discarded atomic.Uint64
 }
 
 func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*pool, error) {
@@ -51,7 +51,7 @@ func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*poo
 	if err != nil {
 		return nil, err
 	}
-	if p.connector, err = newConnector(nodes, cfg.ConnectTimeout, &p.era); err != nil {
+	if p.connector, err = newConnector(nodes, cfg.ConnectTimeout, &p.era, &p.counter.discarded); err != nil {
 		return nil, err
 	}
 	p.db = sql.OpenDB(p.connector)
@@ -198,6 +198,7 @@ func (p *pool) stats() Stats {
 		RotatedAway: p.counter.rotatedAway.Load(),
 		Reassigned:  p.counter.reassigned.Load(),
 		Leaks:       p.counter.leaks.Load(),
+		Discarded:   p.counter.discarded.Load(),
 	}
 }
 

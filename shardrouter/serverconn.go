@@ -48,6 +48,9 @@ type serverConn struct {
 	lastUsed  time.Time
 	pingAfter time.Duration
 	tx        txState
+	rows      int  // results that are open
+	tainted   bool // a statement may have left something behind; see leavesResidue
+	discarded *atomic.Uint64
 }
 
 // txState is what is known of the transaction under way.
@@ -60,8 +63,8 @@ type txState struct {
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if c.tx.ended {
-		return nil, ErrTxEnded
+	if err := c.admit(query); err != nil {
+		return nil, err
 	}
 	c.uses.begin()
 	defer c.uses.end()
@@ -70,17 +73,40 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.tx.ended {
-		return nil, ErrTxEnded
+	if err := c.admit(query); err != nil {
+		return nil, err
 	}
 	c.uses.begin()
 	rows, err := c.mysqlConn.QueryContext(ctx, query, args)
 	return c.wrapRows(rows, c.note(err))
 }
 
+// admit refuses a statement that must not be sent now, and remembers one that
+// may leave something behind.
+func (c *serverConn) admit(query string) error {
+	if err := c.free(); err != nil {
+		return err
+	}
+	c.tainted = c.tainted || leavesResidue(query)
+	return nil
+}
+
+// free refuses what would run outside of an ended transaction, or in the middle
+// of an open result, for which the driver knows only an error that makes
+// database/sql close the connection under the result and wait for it.
+func (c *serverConn) free() error {
+	switch {
+	case c.tx.ended:
+		return ErrTxEnded
+	case c.rows > 0:
+		return ErrRowsOpen
+	}
+	return nil
+}
+
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	if c.tx.ended {
-		return nil, ErrTxEnded
+	if err := c.admit(query); err != nil {
+		return nil, err
 	}
 	c.uses.begin()
 	defer c.uses.end()
@@ -100,6 +126,9 @@ func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
 }
 
 func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if err := c.free(); err != nil {
+		return nil, err
+	}
 	c.uses.begin()
 	c.lost.Store(false)
 	tx, err := c.mysqlConn.BeginTx(ctx, opts)
@@ -113,6 +142,16 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver
 
 func (c *serverConn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+// Ping fails while rows are open, for the reason that free tells.
+func (c *serverConn) Ping(ctx context.Context) error {
+	if err := c.free(); err != nil {
+		return err
+	}
+	c.uses.begin()
+	defer c.uses.end()
+	return c.mysqlConn.Ping(ctx)
 }
 
 // ResetSession is called before a pooled connection is lent again. Everything
@@ -134,6 +173,10 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 // IsValid is called when a connection comes back to the pool.
 func (c *serverConn) IsValid() bool {
 	c.lastUsed = time.Now()
+	if c.tainted {
+		c.discarded.Add(1)
+		return false
+	}
 	return c.fit() && c.mysqlConn.IsValid()
 }
 

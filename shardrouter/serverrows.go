@@ -33,8 +33,8 @@ type serverStmt struct {
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if s.conn.tx.ended {
-		return nil, ErrTxEnded
+	if err := s.conn.free(); err != nil {
+		return nil, err
 	}
 	s.conn.uses.begin()
 	defer s.conn.uses.end()
@@ -43,8 +43,8 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if s.conn.tx.ended {
-		return nil, ErrTxEnded
+	if err := s.conn.free(); err != nil {
+		return nil, err
 	}
 	s.conn.uses.begin()
 	rows, err := s.mysqlStmt.QueryContext(ctx, args)
@@ -69,6 +69,7 @@ func (c *serverConn) wrapRows(inner driver.Rows, err error) (driver.Rows, error)
 		c.uses.end()
 		return nil, errors.Join(errForeignDriver, inner.Close())
 	}
+	c.rows++
 	return &serverRows{mysqlRows: rows, conn: c}, nil
 }
 
@@ -81,6 +82,7 @@ func (r *serverRows) Next(dest []driver.Value) error {
 }
 
 func (r *serverRows) Close() error {
+	r.conn.rows--
 	defer r.conn.uses.end()
 	return r.mysqlRows.Close()
 }

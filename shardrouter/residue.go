@@ -1,0 +1,161 @@
+package shardrouter
+
+import "strings"
+
+// leavesResidue reports whether a statement may leave something behind on its
+// connection that the next holder would find: a variable, a lock, a temporary
+// table, an open transaction, another database. It errs on the safe side:
+// what it does not know leaves residue, and costs a new connection.
+//
+// What a stored function changes cannot be seen here, and LAST_INSERT_ID()
+// stays as every INSERT leaves it.
+func leavesResidue(query string) bool {
+	sc := sqlScanner{s: query}
+	switch upper(sc.word()) {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES", "TABLE",
+		"SHOW", "EXPLAIN", "DESCRIBE", "DESC", "ALTER", "TRUNCATE", "ANALYZE", "OPTIMIZE", "CHECK":
+	case "CREATE", "DROP":
+		object := upper(sc.word())
+		if object == "OR" && upper(sc.word()) == "REPLACE" {
+			object = upper(sc.word())
+		}
+		if object == "" || object == "TEMPORARY" {
+			return true
+		}
+	default:
+		return true
+	}
+	if sc.scanForResidue() {
+		return true
+	}
+	// Whether a backslash escapes depends on the SQL mode and the character
+	// set. With one in a string, quotes prove nothing.
+	return sc.backslash && (strings.ContainsAny(query, "@;") || strings.Contains(strings.ToUpper(query), getLock))
+}
+
+const getLock = "GET_LOCK"
+
+// sqlScanner goes through a statement token by token: words, and single bytes
+// of everything else. Quoted text is one token, its quote; comments are none.
+type sqlScanner struct {
+	s         string
+	i         int
+	backslash bool // one stood in a quoted text
+	hidden    bool // a comment that some servers execute stood here
+}
+
+// word returns the next token if it is a word, or else nothing. Opening
+// brackets are passed over, as in (SELECT …) UNION (SELECT …).
+func (sc *sqlScanner) word() string {
+	for {
+		word, symbol := sc.next()
+		if symbol != '(' {
+			return word
+		}
+	}
+}
+
+// scanForResidue looks at the rest for user variables, user locks, a second
+// statement and executable comments.
+func (sc *sqlScanner) scanForResidue() bool {
+	for {
+		word, symbol := sc.next()
+		switch {
+		case sc.hidden:
+			return true
+		case word == "" && symbol == 0:
+			return false
+		case symbol == '@':
+			if sc.i >= len(sc.s) || sc.s[sc.i] != '@' {
+				return true
+			}
+			sc.i++ // a system variable, which is only read here
+		case symbol == ';':
+			word, symbol = sc.next()
+			return sc.hidden || word != "" || symbol != 0
+		case len(word) == len(getLock) && strings.EqualFold(word, getLock):
+			return true
+		}
+	}
+}
+
+// next returns the next word, or the next symbol; neither at the end.
+func (sc *sqlScanner) next() (word string, symbol byte) {
+	sc.skipBlank()
+	if sc.i >= len(sc.s) {
+		return "", 0
+	}
+	start := sc.i
+	for sc.i < len(sc.s) && isWordByte(sc.s[sc.i]) {
+		sc.i++
+	}
+	if sc.i > start {
+		return sc.s[start:sc.i], 0
+	}
+	symbol = sc.s[sc.i]
+	if symbol == '\'' || symbol == '"' || symbol == '`' {
+		sc.skipQuoted(symbol)
+	} else {
+		sc.i++
+	}
+	return "", symbol
+}
+
+// skipBlank passes over white space and comments.
+func (sc *sqlScanner) skipBlank() {
+	for sc.i < len(sc.s) {
+		rest := sc.s[sc.i:]
+		switch {
+		case rest[0] <= ' ':
+			sc.i++
+		case rest[0] == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
+			sc.skipPast("\n")
+		case strings.HasPrefix(rest, "/*"):
+			sc.hidden = sc.hidden || strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!")
+			sc.i += len("/*")
+			sc.skipPast("*/")
+		default:
+			return
+		}
+	}
+}
+
+func (sc *sqlScanner) skipPast(end string) {
+	at := strings.Index(sc.s[sc.i:], end)
+	if at < 0 {
+		sc.i = len(sc.s)
+		return
+	}
+	sc.i += at + len(end)
+}
+
+// skipQuoted passes over a quoted text. A doubled quote looks like two texts
+// side by side, which comes to the same.
+func (sc *sqlScanner) skipQuoted(quote byte) {
+	for sc.i++; sc.i < len(sc.s); sc.i++ {
+		switch sc.s[sc.i] {
+		case quote:
+			sc.i++
+			return
+		case '\\':
+			if quote != '`' {
+				sc.backslash = true
+				sc.i++
+			}
+		}
+	}
+	sc.i = len(sc.s)
+}
+
+func isWordByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c >= 0x80
+}
+
+// upper returns a keyword in upper case; what is longer than every keyword that
+// matters comes back empty.
+func upper(word string) string {
+	if len(word) > len("TEMPORARY") {
+		return ""
+	}
+	return strings.ToUpper(word)
+}
