@@ -115,7 +115,13 @@ func TestGobValueInAnotherOrderIsNoChange(t *testing.T) {
 }
 
 func TestValueThatCannotBeDecoded(t *testing.T) {
-	for _, raw := range []string{"", "G", "Ggarbage", "iten", "b", "c300", "t2024", "T", "?x", "d", "L-1"} {
+	for _, raw := range []string{
+		"", "garbage",
+		"\x82", "\x82\x80", "\x83\xff\x7f", "\x81\x02", // an int without a number, without its end; an int8 of 8191; a bool of 2
+		"\x93", "\x93\x8c\x05\x01a", // slices that end early
+		"\x95", "\x96\x01\x95", "\x96\x01\x95\x03gob", // gobs that are none
+		"\xf7from the future",
+	} {
 		rdb := miniClient(t)
 		m, token := stored(t, rdb)
 		key := "session:" + m.Key(load(t, m, token))
@@ -136,46 +142,4 @@ func TestValueThatCannotBeDecoded(t *testing.T) {
 			t.Errorf("%q became %q", raw, got)
 		}
 	}
-}
-
-func FuzzUnpack(f *testing.F) {
-	packed, err := sessionstore.Codec.Encode(time.UnixMilli(1), map[string]any{"a": "b", "n": 1, "db_server": "c"})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(packed)
-	f.Add([]byte{0, 255, 255, 255, 255, 15})
-	f.Fuzz(func(t *testing.T, packed []byte) {
-		deadline, values, err := sessionstore.Codec.Decode(packed)
-		if err != nil {
-			return
-		}
-		again, err := sessionstore.Codec.Encode(deadline, values)
-		if err != nil {
-			return // a gob value that decodes but does not encode
-		}
-		if _, _, err := sessionstore.Codec.Decode(again); err != nil {
-			t.Errorf("encoded, it does not decode: %v", err)
-		}
-	})
-}
-
-func FuzzValue(f *testing.F) {
-	for _, seed := range []string{"sAda", "btrue", "i-1", "C255", "d0.1", "t2024-02-29T23:59:59Z", "n", "G\x00", "x\x00"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		v, err := sessionstore.DecodeValue(text)
-		if err != nil {
-			return
-		}
-		again, err := sessionstore.EncodeValue(v)
-		if err != nil {
-			return
-		}
-		w, err := sessionstore.DecodeValue(again)
-		if err != nil || reflect.TypeOf(v) != reflect.TypeOf(w) {
-			t.Errorf("%q: %T became %T, %v", text, v, w, err)
-		}
-	})
 }

@@ -17,7 +17,7 @@
 //	expires                         absolute expiry, Unix milliseconds
 //	version                         number of saves, 1 at creation
 //	saves                           names of the last six saves, from the second on
-//	d:<key>                         a value: a letter for its type, then its text
+//	d:<key>                         a value: its type, then itself, in bytes
 //	renewing                        who replaces the token, and until when at most
 //
 // Every key has a TTL from its creation on: the time to the absolute expiry,

@@ -1,6 +1,9 @@
 package sessionstore
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrSessionGone says that the session was destroyed or ran out after this
@@ -27,5 +30,15 @@ var (
 	ErrContended = errors.New("sessionstore: the route keeps changing")
 )
 
-// errMalformed says that packed session data cannot be unpacked.
-var errMalformed = errors.New("sessionstore: malformed session data")
+var (
+	// errMalformed says that session data cannot be read: nobody wrote it so.
+	errMalformed = errors.New("sessionstore: malformed session data")
+
+	// errTooDeep refuses a value of more slices and maps in each other than
+	// the codec follows. It may hold itself.
+	errTooDeep = fmt.Errorf("nests deeper than %d slices and maps", maxDepth)
+
+	// errTooLarge refuses a value that is too large for a session, all of
+	// which is read with every request.
+	errTooLarge = fmt.Errorf("takes more than the %d bytes of the largest value", maxValueSize)
+)

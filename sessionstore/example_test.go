@@ -59,11 +59,11 @@ func Example() {
 	}
 	key := server.Keys()[0]
 	fmt.Println("HGET session:... db_server:", server.HGet(key, "db_server"))
-	fmt.Println("HGET session:... d:name:", server.HGet(key, "d:name"))
+	fmt.Printf("HGET session:... d:name: %q\n", server.HGet(key, "d:name"))
 
 	// Output:
 	// /login 200 welcome
 	// /me 200 Ada plays on server_2
 	// HGET session:... db_server: server_2
-	// HGET session:... d:name: sAda
+	// HGET session:... d:name: "\x8cAda"
 }

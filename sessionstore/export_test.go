@@ -6,13 +6,22 @@ import (
 )
 
 // Codec is the codec of every manager.
-var Codec = codec{values: textCodec{}}
+var Codec = newCodec()
 
-// The codec of one value.
-var (
-	EncodeValue = textCodec{}.encode
-	DecodeValue = textCodec{}.decode
-)
+// EncodeValue encodes one value.
+func EncodeValue(v any) (string, error) {
+	text, err := appendValue(nil, v)
+	return string(text), err
+}
+
+// DecodeValue decodes one value.
+func DecodeValue(text string) (any, error) { return Codec.decodeValue(text) }
+
+// SameValue reports whether two encodings stand for one value.
+func SameValue(a, b string) bool { return sameValue(a, b) }
+
+// TagGobs begins a value that has gob streams in it.
+const TagGobs = tagGobs
 
 // Diff names what a request set and deleted that turned base into mine.
 func Diff(base, mine map[string]string) (set, del []string) {

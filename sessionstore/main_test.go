@@ -199,6 +199,15 @@ func (s *site) hash(key string) map[string]string {
 	return fields
 }
 
+// text is a string as a field of a hash holds it.
+func text(s string) string {
+	encoded, err := sessionstore.EncodeValue(s)
+	if err != nil {
+		panic(err)
+	}
+	return encoded
+}
+
 // wantTTLs checks that nothing in Redis lives for ever.
 func (s *site) wantTTLs() {
 	s.t.Helper()

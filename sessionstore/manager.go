@@ -67,7 +67,7 @@ func New(rdb redis.UniversalClient, cfg Config) *Manager {
 		logger:     cfg.Logger,
 	}
 	sessions.Store = m.store
-	sessions.Codec = codec{values: textCodec{}}
+	sessions.Codec = newCodec()
 	sessions.ErrorFunc = m.unavailable
 	sessions.Cookie.Name = "session"
 	sessions.Cookie.HttpOnly = true

@@ -22,7 +22,7 @@ func TestFlushedScriptsHeal(t *testing.T) {
 		}
 	}
 	hash := s.hash(b.key())
-	if hash["d:a"] != "s3" || hash["db_server"] != "B" || hash["epoch"] != "2" {
+	if hash["d:a"] != text("3") || hash["db_server"] != "B" || hash["epoch"] != "2" {
 		t.Errorf("session holds %v", hash)
 	}
 }

@@ -32,7 +32,7 @@ func TestOverlappingRequestsKeepEachOthersChanges(t *testing.T) {
 			b.visit("/put?b=2")
 		})
 		hash := s.hash(b.key())
-		for field, want := range map[string]string{"d:a": "s1", "d:b": "s2", "d:kept": "s1", "db_server": "B", "d:old": ""} {
+		for field, want := range map[string]string{"d:a": text("1"), "d:b": text("2"), "d:kept": text("1"), "db_server": "B", "d:old": ""} {
 			if hash[field] != want {
 				t.Errorf("field %s is %q, want %q", field, hash[field], want)
 			}
@@ -114,7 +114,7 @@ func TestIdleRefreshWritesNoData(t *testing.T) {
 			version = s.hash(b.key())["version"]
 		})
 		hash := s.hash(b.key())
-		if hash["d:a"] != "s2" || hash["d:k"] != "s3" || hash["version"] != version {
+		if hash["d:a"] != text("2") || hash["d:k"] != text("3") || hash["version"] != version {
 			t.Errorf("after the slow read: %v, want version %s", hash, version)
 		}
 	})
@@ -136,7 +136,7 @@ func TestFiftyWritersLoseNothing(t *testing.T) {
 		wg.Wait()
 		hash := s.hash(b.key())
 		for i := range 50 {
-			if want := fmt.Sprintf("s%d", i); hash[fmt.Sprintf("d:k%d", i)] != want {
+			if want := text(fmt.Sprint(i)); hash[fmt.Sprintf("d:k%d", i)] != want {
 				t.Errorf("key k%d is %q", i, hash[fmt.Sprintf("d:k%d", i)])
 			}
 		}
@@ -192,7 +192,7 @@ func TestSlowRenewal(t *testing.T) {
 			})
 			hash := s.hash(b.key())
 			for field, want := range map[string]string{
-				"d:uid": "s7", "d:theme": "slight", "d:theirs": "s1", "d:mine": "s1", "db_server": "B", "epoch": "2",
+				"d:uid": text("7"), "d:theme": text("light"), "d:theirs": text("1"), "d:mine": text("1"), "db_server": "B", "epoch": "2",
 			} {
 				if hash[field] != want {
 					t.Errorf("field %s is %q, want %q", field, hash[field], want)
@@ -203,7 +203,7 @@ func TestSlowRenewal(t *testing.T) {
 		t.Run("takes nothing along from a session logged out meanwhile", func(t *testing.T) {
 			s, b := renew(t, func(b *browser) { b.visit("/logout") })
 			hash := s.hash(b.key())
-			if hash["d:mine"] != "s1" || hash["d:uid"] != "" || hash["d:theme"] != "" {
+			if hash["d:mine"] != text("1") || hash["d:uid"] != "" || hash["d:theme"] != "" {
 				t.Errorf("new session holds %v", hash)
 			}
 		})
@@ -258,7 +258,7 @@ func TestRunsOutDuringASlowRequest(t *testing.T) {
 		// Redis may have ended the key by now; miniredis has no clock of its
 		// own and keeps it, to be refused.
 		for _, key := range s.keys() {
-			if hash := s.hash(key); hash["d:a"] == "s2" {
+			if hash := s.hash(key); hash["d:a"] == text("2") {
 				t.Errorf("saved after its end: %v", hash)
 			}
 		}
@@ -308,7 +308,7 @@ func TestSecondSaveKeepsOthersKeys(t *testing.T) {
 		b := s.browser()
 		b.visit("/put?a=1")
 		g.during(b, "/slow", func() { b.visit("/put?theirs=1") })
-		if hash := s.hash(b.key()); hash["d:theirs"] != "s1" || hash["d:mine"] != "s2" {
+		if hash := s.hash(b.key()); hash["d:theirs"] != text("1") || hash["d:mine"] != text("2") {
 			t.Errorf("session holds %v", hash)
 		}
 	})

@@ -70,7 +70,7 @@ func TestLateRepeats(t *testing.T) {
 			if answer := tp.again(t, rdb, create); answer != int64(1) {
 				t.Errorf("a repeated create answers %v", answer)
 			}
-			if hash := s.hash(b.key()); hash["d:a"] != "s7" || hash["version"] != "7" {
+			if hash := s.hash(b.key()); hash["d:a"] != text("7") || hash["version"] != "7" {
 				t.Errorf("the repeats changed the session: %v", hash)
 			}
 

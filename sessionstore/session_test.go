@@ -37,7 +37,7 @@ func TestSessionIsOneHash(t *testing.T) {
 		}
 		hash := s.hash(key)
 		for field, want := range map[string]string{
-			"d:name": "sAda", "db_server": "server_2", "home": "server_2", "group": "", "epoch": "1", "version": "1",
+			"d:name": text("Ada"), "db_server": "server_2", "home": "server_2", "group": "", "epoch": "1", "version": "1",
 		} {
 			if got, ok := hash[field]; !ok || got != want {
 				t.Errorf("field %s is %q, want %q", field, got, want)
