@@ -283,12 +283,15 @@ func (s *SentinelRedis) addrs() []string {
 	return addrs
 }
 
+// Options returns what a client needs to follow the master.
+func (s *SentinelRedis) Options() *redis.FailoverOptions {
+	return &redis.FailoverOptions{MasterName: MasterName, SentinelAddrs: s.addrs(), ContextTimeoutEnabled: true}
+}
+
 // Client returns a new client that follows the master, which is closed when the
 // test ends.
 func (s *SentinelRedis) Client() *redis.Client {
-	client := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: MasterName, SentinelAddrs: s.addrs(), ContextTimeoutEnabled: true,
-	})
+	client := redis.NewFailoverClient(s.Options())
 	s.t.Cleanup(func() { _ = client.Close() })
 	return client
 }
