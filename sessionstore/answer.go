@@ -22,8 +22,9 @@ import (
 // Flush or a Hijack; informational answers (1xx) are not the answer. What the
 // handler stores later is saved when it returns, if the client has the token
 // already. When Redis fails, the client gets one whole answer of ErrorFunc, a
-// 503 by default, and the handler's own answer is dropped. A handler that
-// panics saves nothing, if it had not begun to answer.
+// 503 by default, and the handler's own answer is dropped; see Config.Optional
+// for requests that can do without. A handler that panics saves nothing, if it
+// had not begun to answer.
 //
 // A cookie goes out only when a write of this request saw the token alive.
 func (m *Manager) LoadAndSave(next http.Handler) http.Handler {
@@ -34,6 +35,9 @@ func (m *Manager) LoadAndSave(next http.Handler) http.Handler {
 			token = cookie.Value
 		}
 		ctx, err := m.Load(r.Context(), token)
+		if err != nil && m.optional != nil && m.optional(r) {
+			ctx, err = m.loadNothing(r.Context(), err)
+		}
 		if err != nil {
 			m.fail(w, r, err)
 			return

@@ -18,6 +18,9 @@ func (s *store) create(ctx context.Context, sc *scope, w write) error {
 	if err != nil || !keep {
 		return err
 	}
+	if sc.missing != nil {
+		return fmt.Errorf("sessionstore: create: %w", sc.missing)
+	}
 	nonce := newNonce()
 	args := []any{fieldExpires, strconv.FormatInt(w.deadline, 10), fieldVersion, 1, fieldNonce, nonce}
 	args = append(args, routeFields(route)...)

@@ -104,6 +104,17 @@
 // Redis fails at a claim: the caller gets the error and may serve the request
 // on a shard that is not stored.
 //
+// A server that has left three calls in a row without an answer is not asked
+// any more: a silent one would hold every request for Config.Timeout. One call
+// in half a second tries it, and the first answer ends it, so that players are
+// back a second or so after Redis is. Of a cluster, each master is judged on
+// its own. Errors that a server sends, such as LOADING or READONLY, are
+// answers.
+//
+// Config.Optional names requests that are served without their session while
+// Redis is away. They see an empty session, and what would store anything in it
+// gets the 503.
+//
 // A value that cannot be decoded, of a type that this program does not know,
 // reads as absent through scs's getters and stays in Redis as it is.
 //

@@ -6,6 +6,10 @@ import (
 )
 
 var (
+	// ErrUnavailable says that Redis was not asked, since it has not answered
+	// lately. One call in half a second is, and the first answer ends it.
+	ErrUnavailable = errors.New("sessionstore: Redis does not answer")
+
 	// ErrSessionGone says that the session was destroyed or ran out after this
 	// request loaded it. Nothing was stored, and nothing will be: a session
 	// that is gone stays gone. LoadAndSave lets the handler's answer stand and

@@ -12,7 +12,7 @@ import (
 
 const (
 	defaultPrefix     = "session:"
-	defaultTimeout    = 2 * time.Second
+	defaultTimeout    = 800 * time.Millisecond
 	defaultRetryAfter = time.Second
 )
 
@@ -20,14 +20,21 @@ const (
 type Config struct {
 	// Prefix of the Redis keys. Default "session:".
 	Prefix string
-	// Timeout bounds every call to Redis. Loading ends with the client's
-	// context too, writing does not. Default 2s. It binds a silent server only
+	// Timeout bounds a load and a save. Loading ends with the client's context
+	// too, writing does not. Default 800ms, so that a player hears within a
+	// second that Redis is gone. It binds a silent server only
 	// when the client was made with ContextTimeoutEnabled; go-redis ignores
 	// the deadlines of contexts otherwise and waits for its own timeouts.
 	Timeout time.Duration
 	// RetryAfter is what a 503 tells the client to wait, rounded up to whole
 	// seconds. Default 1s.
 	RetryAfter time.Duration
+	// Optional tells which requests need no session. One that names a session
+	// which cannot be loaded, since Redis fails, is then served without it, as
+	// a visitor's, in the place of a 503; Manager.Degraded reports it. Such a
+	// request cannot store anything: if it tries, its answer is the 503, and no
+	// cookie goes out. Default: every request needs its session.
+	Optional func(*http.Request) bool
 	// Logger takes what went wrong with Redis. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -42,6 +49,7 @@ type Manager struct {
 
 	store      *store
 	retryAfter time.Duration
+	optional   func(*http.Request) bool
 	logger     *slog.Logger
 }
 
@@ -61,9 +69,10 @@ func New(rdb redis.UniversalClient, cfg Config) *Manager {
 		SessionManager: sessions,
 		store: &store{
 			rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, logger: cfg.Logger,
-			atomic: groups{}, sessions: sessions,
+			circuit: newCircuit(rdb, cfg.Logger), atomic: groups{}, sessions: sessions,
 		},
 		retryAfter: cfg.RetryAfter,
+		optional:   cfg.Optional,
 		logger:     cfg.Logger,
 	}
 	sessions.Store = m.store

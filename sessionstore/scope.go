@@ -8,9 +8,13 @@ import (
 // scope carries from load to save what one request knows of the sessions that
 // it touched; scs itself tells a store neither what was loaded nor whether a
 // session is new. It lives in the request's context. A handler may use its
-// session from several goroutines, so mu guards everything, the states
+// session from several goroutines, so mu guards what changes, the states
 // included; no call to Redis is made under it.
 type scope struct {
+	// missing is why the request goes without its session, which Redis may
+	// well have: nothing can be stored in it. It does not change.
+	missing error
+
 	mu     sync.Mutex
 	states []*state // as loaded or created
 

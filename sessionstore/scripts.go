@@ -131,10 +131,24 @@ end
 return 1
 `)
 
+// run runs script on key, unless the server of key does not answer.
+func (s *store) run(ctx context.Context, script *redis.Script, key string, args ...any) *redis.Cmd {
+	pass, err := s.circuit.enter(ctx, key)
+	if err != nil {
+		refused := redis.NewCmd(ctx)
+		refused.SetErr(err)
+		return refused
+	}
+	cmd := script.Run(ctx, s.rdb, []string{key}, args...)
+	// What ends ctx here is the store's own timeout, and no caller.
+	s.circuit.leave(context.WithoutCancel(ctx), pass, key, cmd.Err())
+	return cmd
+}
+
 // runCreate stores fields under key. False: the key is taken.
 func (s *store) runCreate(ctx context.Context, key, nonce string, ttl time.Duration, fields []any) (bool, error) {
 	args := append([]any{ttl.Milliseconds(), nonce}, fields...)
-	return scriptCreate.Run(ctx, s.rdb, []string{key}, args...).Bool()
+	return s.run(ctx, scriptCreate, key, args...).Bool()
 }
 
 // runSave applies set and del to the session under key; ttl 0 leaves its TTL
@@ -146,12 +160,12 @@ func (s *store) runSave(ctx context.Context, key string, ttl time.Duration, set 
 	for _, name := range del {
 		args = append(args, name)
 	}
-	return scriptSave.Run(ctx, s.rdb, []string{key}, args...).Bool()
+	return s.run(ctx, scriptSave, key, args...).Bool()
 }
 
 // runTouch sets the TTL of the session under key. False: it is gone.
 func (s *store) runTouch(ctx context.Context, key string, ttl time.Duration) (bool, error) {
-	return scriptTouch.Run(ctx, s.rdb, []string{key}, time.Now().UnixMilli(), ttl.Milliseconds()).Bool()
+	return s.run(ctx, scriptTouch, key, time.Now().UnixMilli(), ttl.Milliseconds()).Bool()
 }
 
 // outcome is what became of a claim.
@@ -166,7 +180,7 @@ const (
 // runClaim changes the route under key from base to next. stands and its nonce
 // are set when the claim is lost.
 func (s *store) runClaim(ctx context.Context, key string, base Route, baseNonce string, next Route, nonce string) (o outcome, stands Route, standsNonce string, err error) {
-	reply, err := scriptClaim.Run(ctx, s.rdb, []string{key}, time.Now().UnixMilli(),
+	reply, err := s.run(ctx, scriptClaim, key, time.Now().UnixMilli(),
 		formatEpoch(base.Epoch), base.Shard, baseNonce,
 		formatEpoch(next.Epoch), next.Shard, next.Home, next.Group, nonce,
 	).StringSlice()
@@ -186,7 +200,7 @@ func (s *store) runClaim(ctx context.Context, key string, base Route, baseNonce 
 func (s *store) runTake(ctx context.Context, key, nonce string) (record, bool, error) {
 	now := time.Now()
 	mark := renewalMark(nonce, now.Add(renewalLease).UnixMilli())
-	reply, err := scriptTake.Run(ctx, s.rdb, []string{key}, now.UnixMilli(), nonce, mark).StringSlice()
+	reply, err := s.run(ctx, scriptTake, key, now.UnixMilli(), nonce, mark).StringSlice()
 	if err != nil {
 		return record{}, false, err
 	}
@@ -201,7 +215,7 @@ func (s *store) runTake(ctx context.Context, key, nonce string) (record, bool, e
 
 // runRelease ends the mark that runTake made with nonce.
 func (s *store) runRelease(ctx context.Context, key, nonce string) error {
-	return scriptRelease.Run(ctx, s.rdb, []string{key}, nonce).Err()
+	return s.run(ctx, scriptRelease, key, nonce).Err()
 }
 
 // newNonce returns a name for one write, unlike every other.

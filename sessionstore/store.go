@@ -20,6 +20,7 @@ type store struct {
 	prefix  string
 	timeout time.Duration
 	logger  *slog.Logger
+	circuit *circuit
 	atomic  groups
 	// sessions is read for the idle timeout, which scs lets its users set at
 	// any time before the first request.
@@ -93,27 +94,35 @@ func (s *store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 // fetch reads one session in one round trip. The key's expiry is only asked
 // for under an idle timeout, and zero otherwise.
 func (s *store) fetch(ctx context.Context, key string) (rec record, expiry time.Time, ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if s.sessions.IdleTimeout <= 0 {
-		fields, err := s.rdb.HGetAll(ctx, key).Result()
-		if err != nil {
-			return record{}, time.Time{}, false, err
-		}
-		rec, ok = parseRecord(fields, time.Now())
-		return rec, time.Time{}, ok, nil
+	pass, err := s.circuit.enter(ctx, key)
+	if err != nil {
+		return record{}, time.Time{}, false, err
 	}
-	pipe := s.rdb.Pipeline()
-	fields, ttl := pipe.HGetAll(ctx, key), pipe.PTTL(ctx, key)
-	if _, err := pipe.Exec(ctx); err != nil {
+	fields, ttl, err := s.read(ctx, key)
+	s.circuit.leave(ctx, pass, key, err)
+	if err != nil {
 		return record{}, time.Time{}, false, err
 	}
 	now := time.Now()
-	if ttl.Val() > 0 {
-		expiry = now.Add(ttl.Val())
+	if ttl > 0 {
+		expiry = now.Add(ttl)
 	}
-	rec, ok = parseRecord(fields.Val(), now)
+	rec, ok = parseRecord(fields, now)
 	return rec, expiry, ok, nil
+}
+
+// read gets the hash of a session, and under an idle timeout its TTL.
+func (s *store) read(ctx context.Context, key string) (fields map[string]string, ttl time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if s.sessions.IdleTimeout <= 0 {
+		fields, err = s.rdb.HGetAll(ctx, key).Result()
+		return fields, 0, err
+	}
+	pipe := s.rdb.Pipeline()
+	hash, left := pipe.HGetAll(ctx, key), pipe.PTTL(ctx, key)
+	_, err = pipe.Exec(ctx)
+	return hash.Val(), left.Val(), err
 }
 
 // CommitCtx saves a session: the changes of one that was loaded in this scope,
@@ -188,10 +197,13 @@ func (s *store) expire(ctx context.Context, sc *scope, st *state, moved bool) er
 // DeleteCtx ends a session. In a renewal it only notes it: the old session
 // goes when the new one is saved.
 func (s *store) DeleteCtx(ctx context.Context, token string) error {
+	sc := s.scope(ctx)
+	if sc != nil && sc.missing != nil {
+		return fmt.Errorf("sessionstore: delete: %w", sc.missing)
+	}
 	if token == "" {
 		return nil
 	}
-	sc := s.scope(ctx)
 	if sc != nil && ctx.Value(renewingKey{}) != nil {
 		sc.renew(sc.state(token))
 		return nil
@@ -215,7 +227,12 @@ func (s *store) DeleteCtx(ctx context.Context, token string) error {
 }
 
 func (s *store) remove(ctx context.Context, key string) error {
-	if err := s.rdb.Del(ctx, key).Err(); err != nil {
+	pass, err := s.circuit.enter(ctx, key)
+	if err == nil {
+		err = s.rdb.Del(ctx, key).Err()
+		s.circuit.leave(context.WithoutCancel(ctx), pass, key, err)
+	}
+	if err != nil {
 		return fmt.Errorf("sessionstore: delete: %w", err)
 	}
 	return nil

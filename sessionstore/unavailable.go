@@ -1,6 +1,9 @@
 package sessionstore
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/shardhop/shardhop/internal/httpanswer"
@@ -25,13 +28,33 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 // unavailable is the ErrorFunc of a new manager. The cookie stays as it is, so
 // that everybody is still logged in when Redis is back.
 func (m *Manager) unavailable(w http.ResponseWriter, r *http.Request, err error) {
-	// What fails because the client left says nothing about Redis.
-	if r.Context().Err() == nil {
-		m.logger.ErrorContext(r.Context(), "session unavailable", "error", err)
-	}
+	m.logger.Log(r.Context(), levelOf(r.Context(), err), "session unavailable", "error", err)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Retry-After", httpanswer.RetryAfter(m.retryAfter))
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = w.Write([]byte(problem))
+}
+
+// levelOf is how loudly err is logged. What fails because the client left says
+// nothing about Redis, and that calls are refused is logged when it begins.
+func levelOf(ctx context.Context, err error) slog.Level {
+	if ctx.Err() != nil || errors.Is(err, ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelError
+}
+
+// loadNothing returns a context with an empty session, in the place of the one
+// that could not be loaded because of cause.
+func (m *Manager) loadNothing(ctx context.Context, cause error) (context.Context, error) {
+	m.logger.Log(ctx, levelOf(ctx, cause), "request served without its session", "error", cause)
+	return m.Load(m.store.withScope(ctx, &scope{missing: cause}), "")
+}
+
+// Degraded reports whether the request of ctx is served without the session
+// that its cookie names, since Redis failed and Config.Optional allows it.
+func (m *Manager) Degraded(ctx context.Context) bool {
+	sc := m.store.scope(ctx)
+	return sc != nil && sc.missing != nil
 }
