@@ -13,7 +13,7 @@ const (
 	// maxDepth is how many slices and maps a value may nest.
 	maxDepth = 32
 	// maxValueSize is the size of the largest value that is stored or read,
-	// in bytes of its encoding. Decoded, it may take 64 times as much.
+	// in bytes of its encoding.
 	maxValueSize = 1 << 20
 )
 

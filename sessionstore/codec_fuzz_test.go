@@ -69,10 +69,18 @@ func wantRoundTrip(t rapid.TB, v any) {
 	}
 }
 
-// identical is reflect.DeepEqual with floats compared by their bits.
+// identical is reflect.DeepEqual with floats compared by their bits, and times
+// by all that they show.
 func identical(a, b reflect.Value) bool {
-	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
+	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
+	}
+	if a.Type() != b.Type() {
+		return false
+	}
+	if x, ok := a.Interface().(time.Time); ok {
+		y := b.Interface().(time.Time)
+		return x.Equal(y) && x.String() == y.String() && (x.Location() == time.UTC) == (y.Location() == time.UTC)
 	}
 	switch a.Kind() {
 	case reflect.Float32, reflect.Float64:

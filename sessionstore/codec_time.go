@@ -5,55 +5,40 @@ import (
 	"time"
 )
 
-// The zones of an encoded time. Anything else is malformed.
-const (
-	zoneUTC   = iota
-	zoneLocal // then the offset and the name that it had
-	zoneFixed // then the offset and the name
-	zoneBits  = 2
-)
-
-// appendTime appends the seconds since 1970, then the nanoseconds and the kind
-// of zone in one number, then the zone unless it is UTC. The monotonic clock is
-// left out. Go does not tell the rules of a zone, so Europe/Berlin becomes the
-// fixed zone that it is at t: CEST, two hours east.
+// appendTime appends the seconds since 1970; then, in one number, the
+// nanoseconds and whether a zone other than UTC follows; then that zone's
+// offset and name. The monotonic clock is left out. Go does not tell the rules
+// of a zone, so Europe/Berlin becomes the zone that it is at t: CEST, two hours
+// east. Local times are no exception: an instance in another local zone reads
+// them, and what it writes back must be the same.
 func appendTime(buf []byte, t time.Time) []byte {
-	zone := zoneFixed
-	switch t.Location() {
-	case time.UTC:
-		zone = zoneUTC
-	case time.Local:
-		zone = zoneLocal
-	}
 	buf = binary.AppendVarint(buf, t.Unix())
-	buf = binary.AppendUvarint(buf, uint64(t.Nanosecond())<<zoneBits|uint64(zone))
-	if zone == zoneUTC {
-		return buf
+	nsec := uint64(t.Nanosecond()) << 1
+	if t.Location() == time.UTC {
+		return binary.AppendUvarint(buf, nsec)
 	}
+	buf = binary.AppendUvarint(buf, nsec|1)
 	name, offset := t.Zone()
 	buf = binary.AppendVarint(buf, int64(offset))
 	return appendText(buf, name)
 }
 
-// time reads what appendTime wrote. A local time comes back as local where the
-// local zone has the same name and offset at that instant, else in a zone with
-// the name and offset that it had.
+// time reads what appendTime wrote. A time in the zone that is the local one at
+// that instant comes back as a local time.
 func (r *reader) time() time.Time {
 	sec, u := r.varint(), r.uvarint()
-	nsec, zone := u>>zoneBits, u&(1<<zoneBits-1)
-	if nsec >= uint64(time.Second) || zone > zoneFixed {
+	nsec, zoned := u>>1, u&1 != 0
+	if nsec >= uint64(time.Second) {
 		r.fail()
 		return time.Time{}
 	}
 	t := time.Unix(sec, int64(nsec))
-	if zone == zoneUTC {
+	if !zoned {
 		return t.UTC()
 	}
-	offset, name := int(r.varint()), r.string()
-	if zone == zoneLocal {
-		if n, o := t.Zone(); n == name && o == offset {
-			return t
-		}
+	offset, name := r.int(), r.string()
+	if localName, localOffset := t.Zone(); localName == name && localOffset == offset {
+		return t
 	}
 	return t.In(time.FixedZone(name, offset))
 }

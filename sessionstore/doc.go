@@ -24,6 +24,25 @@
 // or the idle timeout and up to a twentieth more where that ends sooner. The
 // absolute expiry is checked at load as well.
 //
+// # Values
+//
+// Each value comes back with the exact type that it had: nil, booleans,
+// integers and floats of every size, strings, []byte, time.Time,
+// time.Duration, and slices and maps of these and of any, such as []string,
+// map[string]any and map[int][]string. A nil slice or map stays nil and an
+// empty one empty. Keys of maps are strings, integers, booleans or durations.
+//
+// A time keeps its instant and the name and offset of its zone, not the zone's
+// rules: 12:00 in Europe/Berlin comes back as 12:00 CEST. It is a local time
+// again where CEST is the local zone then.
+//
+// All other types, structs and named types among them, go through encoding/gob
+// and must be registered with gob.Register, as under scs; gob gives a pointer
+// back as the type that was registered. They take more room and time, also to
+// find out that they did not change. A value of another type, one that nests
+// deeper than 32 slices and maps, or one of more than 1 MiB fails the save with
+// an error that names its key.
+//
 // # A request
 //
 //	load ──► handler ──► save ──► headers and body ──► late save

@@ -23,6 +23,12 @@ func SameValue(a, b string) bool { return sameValue(a, b) }
 // TagGobs begins a value that has gob streams in it.
 const TagGobs = tagGobs
 
+// MaxTypes is how many types a codec makes.
+const MaxTypes = maxTypes
+
+// NewDecoder returns the decoding of values by a codec with no types yet.
+func NewDecoder() func(text string) (any, error) { return newCodec().decodeValue }
+
 // Diff names what a request set and deleted that turned base into mine.
 func Diff(base, mine map[string]string) (set, del []string) {
 	d := diff(base, fieldsOf(mine))
