@@ -192,17 +192,19 @@ func (s *SentinelRedis) MasterAddr() string {
 	return net.JoinHostPort(addr[0], addr[1])
 }
 
-// KillMaster kills the master and returns when another has been promoted. What
-// the replicas have not received by then is lost: let nothing write and use
-// [SentinelRedis.AwaitReplicas] before, or reckon with it.
-func (s *SentinelRedis) KillMaster() {
+// FailOver lets end kill or freeze the master and returns when another has been
+// promoted. What the replicas have not received by then is lost: let nothing
+// write and use [SentinelRedis.AwaitReplicas] before, or reckon with it.
+func (s *SentinelRedis) FailOver(end func(master *RedisServer)) {
 	s.t.Helper()
-	s.promote(s.mustMaster())
+	master := s.mustMaster()
+	end(master)
+	s.awaitPromotion(master)
 }
 
-// KillMasterForgetting cuts the replicas off, runs write, kills the master and
+// FailOverForgetting cuts the replicas off, runs write, kills the master and
 // returns when another has been promoted, which knows nothing of write.
-func (s *SentinelRedis) KillMasterForgetting(write func()) {
+func (s *SentinelRedis) FailOverForgetting(write func()) {
 	s.t.Helper()
 	master := s.mustMaster()
 	for _, replica := range s.live(master) {
@@ -218,7 +220,7 @@ func (s *SentinelRedis) KillMasterForgetting(write func()) {
 	for _, replica := range s.live(master) {
 		replica.Thaw()
 	}
-	s.promote(master)
+	s.awaitPromotion(master)
 }
 
 // AwaitReplicas returns when all live replicas have what was written so far
@@ -260,9 +262,8 @@ func (s *SentinelRedis) live(master *RedisServer) []*RedisServer {
 	return others
 }
 
-func (s *SentinelRedis) promote(old *RedisServer) {
+func (s *SentinelRedis) awaitPromotion(old *RedisServer) {
 	s.t.Helper()
-	old.Kill()
 	Eventually(s.t, promotion, "the sentinels promote a replica", func() bool {
 		master := s.Master()
 		return master != nil && master != old

@@ -63,7 +63,7 @@ func TestSentinelPromotesAReplica(t *testing.T) {
 	first := s.MasterAddr()
 	s.AwaitReplicas()
 	began = time.Now()
-	s.KillMaster()
+	s.FailOver((*lab.RedisServer).Kill)
 	t.Logf("promoted after %v", time.Since(began).Round(time.Millisecond))
 	if second := s.MasterAddr(); second == first {
 		t.Errorf("still %s", second)
@@ -77,7 +77,7 @@ func TestSentinelPromotesAReplica(t *testing.T) {
 		return client.Set(t.Context(), "k", "kept", 0).Err() == nil
 	})
 	s.AwaitReplicas()
-	s.KillMasterForgetting(func() {
+	s.FailOverForgetting(func() {
 		if err := client.Set(t.Context(), "k", "lost", 0).Err(); err != nil {
 			t.Error(err)
 		}

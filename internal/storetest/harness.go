@@ -73,6 +73,8 @@ type Subject struct {
 	Fail func(broken bool)
 	// Routes is nil when the manager keeps no routes.
 	Routes Routes
+	// Atomic declares that keys belong together. Nil: the manager cannot.
+	Atomic func(keys ...string)
 }
 
 // Harness opens a subject that ends with t.

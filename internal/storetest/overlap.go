@@ -15,6 +15,7 @@ func overlapCases() []Case {
 		{"a slow read under an idle timeout undoes no save", slowReadUndoesNothing},
 		{"a handler that saves twice keeps what others stored in between", twoSavesOfOneRequest},
 		{"goroutines of one handler use its session at once", goroutinesOfOneHandler},
+		{"keys that belong together change together", keysThatBelongTogether},
 	}
 }
 
@@ -100,4 +101,18 @@ func goroutinesOfOneHandler(t testing.TB, open Harness) {
 	if keys := m.Keys(load(t, m, token)); len(keys) != 9 {
 		t.Errorf("the session holds %v", keys)
 	}
+}
+
+func keysThatBelongTogether(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	if s.Atomic == nil {
+		t.Fatal("the manager cannot keep keys together")
+	}
+	s.Atomic("uid", "role")
+	slow := s.gated("/slow", s.put)
+	b := s.browser()
+	b.visit("/put?uid=7&role=player&theme=dark")
+	// Each changes one of the two as seen against what it loaded.
+	slow.during(b, "/slow?uid=8", func() { b.visit("/put?role=admin&theme=light") })
+	s.want(b, "uid", "8", "role", "player", "theme", "light")
 }

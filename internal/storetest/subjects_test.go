@@ -37,6 +37,7 @@ func subject(t testing.TB, rdb redis.UniversalClient, prefix string) storetest.S
 		Manager:  m,
 		Settings: m.SessionManager,
 		Routes:   m,
+		Atomic:   m.Atomic,
 		Fail:     fault.broken.Store,
 		Stored:   func(t testing.TB) int { return len(ttls(t, rdb, prefix)) },
 		Lasting: func(t testing.TB) int {
@@ -153,6 +154,20 @@ func onMiniredis(t testing.TB) redis.UniversalClient {
 	}()
 	t.Cleanup(func() { close(stop); <-stopped })
 	return client(t, mini.Addr())
+}
+
+func onRedis(t testing.TB) redis.UniversalClient { return client(t, single.Addr()) }
+
+func onCluster(t testing.TB) redis.UniversalClient {
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func onSentinel(t testing.TB) redis.UniversalClient {
+	c := redis.NewFailoverClient(sentinel.Options())
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 func client(t testing.TB, addr string) *redis.Client {

@@ -10,32 +10,15 @@ import (
 )
 
 func TestOnMiniredis(t *testing.T) { storetest.Run(t, ours(onMiniredis)) }
-
-func TestOnRedis(t *testing.T) {
-	storetest.Run(t, ours(func(t testing.TB) redis.UniversalClient { return client(t, single.Addr()) }))
-}
+func TestOnRedis(t *testing.T)     { storetest.Run(t, ours(onRedis)) }
+func TestOnCluster(t *testing.T)   { storetest.Run(t, ours(onCluster)) }
+func TestOnSentinel(t *testing.T)  { storetest.Run(t, ours(onSentinel)) }
 
 // go-redis repeats a command whose answer got lost.
 func TestOnRedisWithEveryScriptTwice(t *testing.T) {
 	storetest.Run(t, ours(func(t testing.TB) redis.UniversalClient {
-		c := client(t, single.Addr())
+		c := onRedis(t)
 		c.AddHook(twice{})
-		return c
-	}))
-}
-
-func TestOnCluster(t *testing.T) {
-	storetest.Run(t, ours(func(t testing.TB) redis.UniversalClient {
-		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), ContextTimeoutEnabled: true})
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}))
-}
-
-func TestOnSentinel(t *testing.T) {
-	storetest.Run(t, ours(func(t testing.TB) redis.UniversalClient {
-		c := redis.NewFailoverClient(sentinel.Options())
-		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}))
 }
