@@ -13,7 +13,8 @@ type board struct {
 	cfg      Config
 	token    string
 	notices  *notices
-	reports  chan struct{} // tells the reporter that results wait; holds one
+	reports  chan struct{} // tells the reporter that something waits; holds one
+	hints    chan struct{} // tells the refresher that something is new; holds one
 	snapshot atomic.Pointer[Snapshot]
 	foreign  names // of live shards that are not watched here
 
@@ -23,6 +24,8 @@ type board struct {
 	mu     sync.Mutex
 	shards map[string]*knowledge
 	closed bool
+	news   map[string]bool // shards whose keys this instance changed, to be told
+	inbox  inbox
 }
 
 func newBoard(cfg Config, token string) *board {
@@ -31,12 +34,15 @@ func newBoard(cfg Config, token string) *board {
 		token:   token,
 		notices: newNotices(),
 		reports: make(chan struct{}, 1),
+		hints:   make(chan struct{}, 1),
+		news:    map[string]bool{},
+		inbox:   newInbox(),
 		shards:  make(map[string]*knowledge, len(cfg.Shards)),
 	}
 	snap := make(Snapshot, len(cfg.Shards))
 	now := time.Now()
 	for _, shard := range cfg.Shards {
-		b.shards[shard] = newKnowledge(shard, now, cfg.Redis == nil)
+		b.shards[shard] = newKnowledge(shard, now, cfg.Redis == nil, newDamping(cfg.Interval))
 		snap[shard] = View{}
 	}
 	b.snapshot.Store(&snap)
@@ -107,11 +113,12 @@ func (b *board) next(k *knowledge) (*round, time.Duration) {
 	b.publishLocked(now, k)
 	at := k.probed.Add(b.cfg.pace())
 	if k.round == nil {
+		k.apart = k.verdict == contradicted && k.contested(now, b.cfg.life())
 		duty := dutyFrom(k.standing, b.cfg.life(), b.cfg.refreshTimeout())
 		at = later(duty, k.probed.Add(b.cfg.Interval))
 	}
 	if now.Before(at) {
-		return nil, min(at.Sub(now), b.cfg.Interval)
+		return nil, min(at.Sub(now), b.cfg.life())
 	}
 	if k.round == nil {
 		k.round = newRound()
@@ -127,28 +134,61 @@ func (b *board) open(ctx context.Context, k *knowledge, r *round) (context.Conte
 	k.probed = now
 	k.pinned = k.own.fresh(now, b.cfg.life())
 	limit := b.cfg.ProbeTimeout
-	if k.suspect != nil || r.confirming {
+	if k.suspect != nil || k.summoned || r.confirming {
 		limit = b.cfg.SuspicionTimeout
 	}
 	return r.arm(ctx, now, limit)
 }
 
 // conclude takes in the result of a probe, and reports whether the round goes
-// on with another one.
-func (b *board) conclude(k *knowledge, r *round, found Result, rtt time.Duration) (again bool) {
+// on with another one, and whether witnesses are to be called.
+func (b *board) conclude(k *knowledge, r *round, found Result, rtt time.Duration) (again, accuse bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	k.learn(found, rtt, b.cfg.Instance, now, b.cfg.life())
+	if accuse = k.accuses(now, b.cfg.life()); accuse && b.nobodyElseLocked(k) {
+		accuse, k.verdict = false, agreed
+	}
 	b.announceLocked(k)
 	r.timer = nil
 	if k.history.state == Suspect {
 		r.confirming = true
 		b.publishLocked(now, k)
-		return true
+		return true, accuse
 	}
 	b.settleLocked(now, k)
-	return false
+	return false, accuse
+}
+
+// nobodyElseLocked reports that there is no other instance to ask about k.
+func (b *board) nobodyElseLocked(k *knowledge) bool { return k.alone || b.inbox.members == 1 }
+
+// judged takes in what the fleet makes of a shard that is down for this
+// instance, and reports whether the lease is to be handed on.
+func (b *board) judged(shard string, found verdict) (yield bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k, now := b.shards[shard], time.Now()
+	if !k.accused {
+		return false // it has recovered meanwhile
+	}
+	k.verdict = found
+	k.post.due = true
+	if found == contradicted && k.lease {
+		k.lose()
+		yield = true
+	}
+	b.announceLocked(k)
+	b.publishLocked(now, k)
+	return yield
+}
+
+// proberOf names the instance that wrote the record of shard, if any.
+func (b *board) proberOf(shard string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shards[shard].fleet.status.By
 }
 
 // settleLocked ends the round. The waiters read the snapshot without the lock,
@@ -161,14 +201,18 @@ func (b *board) settleLocked(now time.Time, k *knowledge) {
 	}
 }
 
-// announceLocked tells the reporter of a result that waits, if it is this
+// announceLocked tells the reporter of what waits to be written, if it is this
 // instance's to write.
 func (b *board) announceLocked(k *knowledge) {
-	if !k.lease || !k.unreported {
-		return
+	if k.testimony != "" || k.lease && k.post.due {
+		signal(b.reports)
 	}
+}
+
+// signal wakes who waits for c, now or the next time.
+func signal(c chan struct{}) {
 	select {
-	case b.reports <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -180,7 +224,14 @@ func (b *board) setDrain(shard string, set bool, reason string, until time.Time)
 	k, now := b.shards[shard], time.Now()
 	k.drainMoves++
 	k.order(set, reason, now, until)
+	b.rewriteLocked(k)
 	b.publishLocked(now, k)
+}
+
+// rewriteLocked has the record say what an order changed.
+func (b *board) rewriteLocked(k *knowledge) {
+	k.post.due = true
+	b.announceLocked(k)
 }
 
 // close lets nobody ask any more.
@@ -205,6 +256,7 @@ func (b *board) abandon() {
 func (b *board) publishLocked(now time.Time, some ...*knowledge) {
 	var next Snapshot
 	for _, k := range some {
+		k.used = k.lastUse()
 		view, src := merge(k.facts, now, b.cfg.life())
 		if view.State != k.view.State {
 			b.notices.push(notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src})

@@ -18,7 +18,7 @@ type Cache struct {
 
 	starting, closing sync.Once
 	stop              context.CancelFunc
-	working           sync.WaitGroup // probers, refresher, reporter
+	working           sync.WaitGroup // probers, refresher, reporter, listener, accusers
 	telling           sync.WaitGroup // the goroutine that passes changes on
 	told              chan struct{}  // closed when no more changes will come
 }
@@ -31,10 +31,10 @@ func New(cfg Config) (*Cache, error) {
 		return nil, err
 	}
 	cfg.Shards = append([]string(nil), cfg.Shards...)
-	token := cfg.Instance + "/" + rand.Text()
+	token := cfg.Instance + "/" + rand.Text()[:10]
 	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{})}
 	if cfg.Redis != nil {
-		c.fleet = newFleet(cfg.Redis, token, cfg.life(), cfg.refreshTimeout())
+		c.fleet = newFleet(cfg.Redis, token, cfg)
 	}
 	return c, nil
 }
@@ -48,13 +48,15 @@ func (c *Cache) Start() {
 		c.board.begin()
 		for _, shard := range c.cfg.Shards {
 			p := &prober{board: c.board, probe: c.cfg.Probe, know: c.board.shards[shard]}
+			p.accuse = func() { c.working.Go(func() { c.accuse(ctx, shard) }) }
 			c.working.Go(func() { p.run(ctx) })
 		}
 		if c.fleet != nil {
 			c.working.Go(func() { c.refreshing(ctx) })
 			c.working.Go(func() { c.reporting(ctx) })
+			c.working.Go(func() { c.listening(ctx) })
 		}
-		c.telling.Go(func() { c.board.notices.run(c.told, c.tell) })
+		c.telling.Go(func() { c.board.notices.run(c.told, c.pass) })
 	})
 }
 
@@ -102,7 +104,7 @@ func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 // speaks of does not count then. It costs one atomic store and never blocks.
 func (c *Cache) Succeeded(shard string) {
 	if k := c.board.shards[shard]; k != nil {
-		k.used.Store(time.Now().UnixNano())
+		k.success.Store(time.Now().UnixNano())
 	}
 }
 
@@ -141,8 +143,8 @@ func (c *Cache) Check(ctx context.Context, shard string) View {
 }
 
 // Drain orders every instance to give shard no new work, until Undrain or
-// until ttl is over (0: no end). This instance obeys at once, the others at
-// their next refresh. Without Redis the order binds this instance only. It
+// until ttl is over (0: no end). This instance obeys at once, the others
+// within an interval. Without Redis the order binds this instance only. It
 // fails for an unknown shard, a negative ttl, and when Redis does not take the
 // order; then nothing changes.
 func (c *Cache) Drain(ctx context.Context, shard, reason string, ttl time.Duration) error {

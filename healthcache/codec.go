@@ -13,6 +13,7 @@ const (
 	maxRecordBytes = 16 << 10
 	maxTextBytes   = 512
 	maxNodes       = 64
+	maxFalls       = 1 << 20
 	maxRTT         = int64(time.Hour / time.Microsecond)
 )
 
@@ -38,13 +39,6 @@ func (c clock) foreign(date time.Time) bool {
 
 // timeLayout is RFC 3339 in UTC with milliseconds, as the script writes it.
 const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// healthKey, drainKey and leaseKey name the keys of a shard. The braces put
-// the lease into the slot of the health key, so that one script may touch both
-// on a Redis Cluster.
-func healthKey(shard string) string { return "db:health:" + shard }
-func drainKey(shard string) string  { return "db:drain:" + shard }
-func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
 
 // decodeStatus reads the value of a health key. Anything that this library
 // would not have written, or not lately, is an error.
@@ -84,6 +78,9 @@ func plausibleDetails(s Status) bool {
 	if len(s.Reason) > maxTextBytes || len(s.By) > maxTextBytes || s.RTT < 0 || s.RTT > maxRTT || len(s.Nodes) > maxNodes {
 		return false
 	}
+	if s.Falls < 0 || s.Falls > maxFalls {
+		return false
+	}
 	for _, n := range s.Nodes {
 		role := n.Role == "" || n.Role == "primary" || n.Role == "standby"
 		if n.Addr == "" || len(n.Addr) > maxTextBytes || !knownState(n.State) || !role {
@@ -100,8 +97,9 @@ func encodeTail(s Status) string {
 		Reason string `json:"reason,omitempty"`
 		By     string `json:"by"`
 		RTT    int64  `json:"rtt_us,omitempty"`
+		Falls  int    `json:"falls,omitempty"`
 		Nodes  []Node `json:"nodes,omitempty"`
-	}{s.Reason, s.By, s.RTT, s.Nodes}
+	}{s.Reason, s.By, s.RTT, s.Falls, s.Nodes}
 	// Strings and integers always encode.
 	text, _ := json.Marshal(tail)
 	return "," + string(text[1:])

@@ -33,8 +33,8 @@ type Config struct {
 	// Redis shares what is known with the other instances. Nil: this instance
 	// stands alone and probes every shard itself. The cache never closes it.
 	Redis redis.UniversalClient
-	// Interval between two probes of a shard, and between two refreshes of the
-	// snapshot. Knowledge lives for three of them. Default 1s, at least 10ms.
+	// Interval between two probes of a shard; Redis is asked twice in it what is
+	// new. Knowledge lives for three of them. Default 1s, at least 10ms.
 	Interval time.Duration
 	// ProbeTimeout bounds a periodic probe and one that Check asked for.
 	// Default 3s.
@@ -126,6 +126,14 @@ func (cfg Config) refreshTimeout() time.Duration { return min(cfg.Interval, maxR
 // pace is the least time between the starts of two probes of one shard that
 // were asked for, so that a storm of suspicions does not become one of probes.
 func (cfg Config) pace() time.Duration { return cfg.Interval / 20 }
+
+// beat is the time between two exchanges with Redis: two in an interval, so
+// that what one instance finds in Redis, all have heard of within an interval.
+func (cfg Config) beat() time.Duration { return cfg.Interval / 2 }
+
+// hearing is how long witnesses have to speak: the time of a probe, and of the
+// beat by which they learn that they are asked if no hint gets through.
+func (cfg Config) hearing() time.Duration { return cfg.SuspicionTimeout + cfg.beat() }
 
 func defaultInstance() string {
 	host, err := os.Hostname()

@@ -3,9 +3,11 @@ package healthcache
 import "time"
 
 // standing is what decides whether this instance probes a shard on its own
-// account: the lease's holder does, and whoever has nobody to learn from.
+// account: the lease's holder does, whoever has nobody to learn from, and who
+// cannot go by what the others see.
 type standing struct {
 	lease bool      // this instance holds the shard's lease
+	apart bool      // others reach the shard that is down for this instance
 	alone bool      // Redis cannot be read, or there is none
 	read  bool      // Redis has been read at least once
 	began time.Time // when this instance began to watch
@@ -18,7 +20,7 @@ type standing struct {
 // nobody alive leaves no shard unwatched.
 func dutyFrom(s standing, life, refreshTimeout time.Duration) time.Time {
 	switch {
-	case s.lease, s.alone && s.heard.IsZero():
+	case s.lease, s.apart, s.alone && s.heard.IsZero():
 		return time.Time{}
 	case s.alone:
 		return s.heard.Add(life)

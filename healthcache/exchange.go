@@ -1,6 +1,10 @@
 package healthcache
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // What passes between the board and Redis: the refresher brings readings and
 // leases in, the reporter takes records out.
@@ -16,36 +20,51 @@ func (b *board) moves() map[string]int {
 	return moves
 }
 
-// absorb takes in a reading, and returns the shards whose lease is to be taken
-// or extended.
+// absorb takes in a reading, and returns the shards whose lease is to be taken.
 func (b *board) absorb(r reading, moves map[string]int) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, redis := time.Now(), newClock(r.clock, b.cfg.life())
 	var wanted []string
-	all := make([]*knowledge, 0, len(b.shards))
-	for _, shard := range b.cfg.Shards {
-		k, keys := b.shards[shard], r.shards[shard]
+	for shard, keys := range r.shards {
+		k := b.shards[shard]
+		was := k.fleet.status.State
 		k.absorb(keys, redis, now, b.token, moves[shard])
-		if k.wantsLease(keys.lease, now, b.cfg.life()) {
+		if k.wantsLease(keys.lease, now, b.cfg.life()) && !k.lease {
 			wanted = append(wanted, shard)
 		}
 		if k.alone {
 			k.nudge()
 		}
-		all = append(all, k)
+		b.doubtLocked(k, was, now)
+		b.publishLocked(now, k)
 	}
-	b.publishLocked(now, all...)
+	b.foreign.learn(r.foreign, redis)
 	return wanted
+}
+
+// doubtLocked looks for itself when the fleet says that a shard went down which
+// this instance uses with success.
+func (b *board) doubtLocked(k *knowledge, was State, now time.Time) {
+	k.used = k.lastUse()
+	if was == Down || k.fleet.status.State != Down || !k.usedLately(now, b.cfg.life()) || k.ownCounts(now, b.cfg.life()) {
+		return
+	}
+	if k.suspect == nil {
+		k.suspect = &suspicion{reason: "found down by " + k.fleet.status.By, since: now}
+	}
+	k.ask().shorten(now, b.cfg.SuspicionTimeout)
 }
 
 // deaf notes that Redis cannot be read.
 func (b *board) deaf() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := time.Now()
 	for _, k := range b.shards {
 		k.alone = true
 		k.nudge()
+		b.publishLocked(now, k)
 	}
 }
 
@@ -55,10 +74,14 @@ func (b *board) held(held map[string]bool) {
 	defer b.mu.Unlock()
 	for shard, mine := range held {
 		k := b.shards[shard]
-		if mine && !k.lease {
+		if !mine {
+			k.lose()
+			continue
+		}
+		if !k.lease {
 			k.nudge()
 		}
-		k.lease = mine
+		k.lease = true
 		b.announceLocked(k)
 	}
 }
@@ -83,12 +106,25 @@ func (b *board) outgoing() []report {
 	now := time.Now()
 	var out []report
 	for _, k := range b.shards {
-		if k.lease && k.unreported && k.own.fresh(now, b.cfg.life()) {
-			k.unreported = false
+		if k.lease && k.post.due && k.own.fresh(now, b.cfg.life()) {
+			k.post.due, k.post.renew = false, false
 			out = append(out, k.record(now))
 		}
 	}
 	return out
+}
+
+// testimonies takes the words that wait to be written.
+func (b *board) testimonies() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	words := map[string]string{}
+	for shard, k := range b.shards {
+		if k.testimony != "" {
+			words[shard], k.testimony = k.testimony, ""
+		}
+	}
+	return words
 }
 
 // written takes in what became of the results: their "since", or an empty text
@@ -103,9 +139,31 @@ func (b *board) written(reports []report, since map[string]string) {
 		}
 		k := b.shards[r.shard]
 		if text == "" {
-			k.lease = false
+			k.lose()
 			continue
 		}
-		k.shared = shared{state: r.status.State, since: text}
+		sign := signature(r.status)
+		if sign != k.post.written {
+			b.news[r.shard] = true
+		}
+		k.post.state, k.post.since, k.post.written, k.post.renewals = r.status.State, text, sign, 0
+	}
+}
+
+// takeNews returns the shards of which the fleet is to be told, and forgets
+// them; keepNews gives them back when that failed.
+func (b *board) takeNews() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news := slices.Sorted(maps.Keys(b.news))
+	clear(b.news)
+	return news
+}
+
+func (b *board) keepNews(shards []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, shard := range shards {
+		b.news[shard] = true
 	}
 }

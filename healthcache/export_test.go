@@ -11,6 +11,7 @@ type (
 	Evidence = evidence
 	Source   = source
 	Standing = standing
+	Verdict  = verdict
 )
 
 const (
@@ -18,20 +19,28 @@ const (
 	Suspected = suspected
 	Checked   = checked
 
+	Unjudged     = unjudged
+	Agreed       = agreed
+	Contradicted = contradicted
+	MaxWitnesses = maxWitnesses
+
 	FromNowhere = fromNowhere
 	FromProbe   = fromProbe
 	FromRequest = fromRequest
 	FromFleet   = fromFleet
+	FromUse     = fromUse
 )
 
 var (
-	Transition  = transition
-	Merge       = merge
-	DutyFrom    = dutyFrom
-	EncodeTail  = encodeTail
-	LeaseKey    = leaseKey
-	SeedHistory = seed
+	Transition = transition
+	Merge      = merge
+	DutyFrom   = dutyFrom
+	EncodeTail = encodeTail
+	LeaseKey   = leaseKey
+	Witnesses  = witnesses
 )
+
+func SeedHistory(s Status) History { return seed(s, damping{}) }
 
 // DecodeStatus reads a record by Redis's clock, with the slack of short intervals.
 func DecodeStatus(value string, redisNow time.Time) (Status, error) {
@@ -48,6 +57,17 @@ func (h history) Since() time.Time { return h.since }
 
 func NewEvidence(s Status, at time.Time) Evidence { return evidence{status: s, at: at} }
 
+// Judge is the verdict on words as they stand in Redis.
+func Judge(asked []string, said map[string]string, since time.Time) Verdict {
+	words := map[string]testimony{}
+	for witness, text := range said {
+		if t, ok := decodeTestimony(text); ok {
+			words[witness] = t
+		}
+	}
+	return judge(asked, words, since)
+}
+
 // FactsOf is the pieces of a view, in the words of a test.
 type FactsOf struct {
 	Own, Fleet  Evidence
@@ -58,10 +78,12 @@ type FactsOf struct {
 	DrainReason string
 	DrainSince  time.Time
 	DrainUntil  time.Time
+	Used        time.Time
+	Verdict     Verdict
 }
 
 func (f FactsOf) Facts() Facts {
-	out := facts{own: f.Own, fleet: f.Fleet, pinned: f.Pinned}
+	out := facts{own: f.Own, fleet: f.Fleet, pinned: f.Pinned, used: f.Used, verdict: f.Verdict}
 	if f.Suspicion != "" {
 		out.suspect = &suspicion{reason: f.Suspicion, since: f.SuspectedAt}
 	}

@@ -9,43 +9,44 @@ import (
 // knowledge is all that this instance knows of one shard. The board's mutex
 // guards it, except the first fields: two do not change, one is atomic.
 type knowledge struct {
-	shard string
-	wake  chan struct{} // tells the shard's prober to look again; holds one
-	used  atomic.Int64  // when a request last succeeded; Unix time in nanoseconds
+	shard   string
+	wake    chan struct{} // tells the shard's prober to look again; holds one
+	success atomic.Int64  // when a request last succeeded; Unix time in nanoseconds
 
 	facts
 	standing
 	history    history   // of the own probes
+	found      State     // by the last own probe, whatever it led to
 	probed     time.Time // when the last own probe began
 	round      *round    // that is asked for or runs; nil: none
 	drainMoves int       // counts the orders given through this instance
-	unreported bool      // an own result waits to be written to Redis
-	shared     shared
+	accused    bool      // witnesses were called, or need not be
+	summoned   bool      // the next result is owed to others as a testimony
+	testimony  string    // a word that waits to be written; empty: none
+	post       post
 
 	view View // as it was last published
 }
 
-// shared is what the health key last said, in the words in which it did, so
-// that "since" stays the same to the digit while the state does.
-type shared struct {
-	state State
-	since string
-}
-
-func newKnowledge(shard string, now time.Time, alone bool) *knowledge {
+func newKnowledge(shard string, now time.Time, alone bool, d damping) *knowledge {
 	return &knowledge{
 		shard:    shard,
 		wake:     make(chan struct{}, 1),
+		history:  history{damping: d},
 		standing: standing{alone: alone, began: now},
 	}
 }
 
 // nudge wakes the prober; a nudge that is already waiting is enough.
-func (k *knowledge) nudge() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
+func (k *knowledge) nudge() { signal(k.wake) }
+
+// lastUse is when a request last succeeded; zero: never.
+func (k *knowledge) lastUse() time.Time {
+	nanos := k.success.Load()
+	if nanos == 0 {
+		return time.Time{}
 	}
+	return time.Unix(0, nanos)
 }
 
 // ask joins the round, or asks for one.
@@ -81,10 +82,12 @@ func (k *knowledge) occasion() occasion {
 func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time, life time.Duration) {
 	before, _ := k.base(now, life)
 	if !k.ownCounts(now, life) {
-		k.history = seed(before)
+		k.history = seed(before, k.history.damping)
+		k.accused, k.verdict = false, unjudged
 	}
 	k.history = transition(k.history, k.occasion(), r.State, now)
 	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Nodes: r.Nodes}
+	s.Falls = k.history.recentFalls(now)
 	switch {
 	case r.State != Up:
 		s.Reason, s.RTT = cmp.Or(r.Reason, "probe failed"), k.own.status.RTT
@@ -93,24 +96,66 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 	default:
 		s.RTT = max(rtt.Microseconds(), 1)
 	}
-	k.own = evidence{status: s, at: now}
-	k.unreported = true
+	k.own, k.found = evidence{status: s, at: now}, r.State
+	if s.State != Down {
+		k.accused, k.verdict = false, unjudged
+	}
+	if k.summoned {
+		k.summoned, k.testimony = false, wordOn(r.State)
+	}
+	k.note(now)
+}
+
+// accuses reports whether witnesses are to be called now: once for each time
+// that the shard goes down in the eyes of this instance alone.
+func (k *knowledge) accuses(now time.Time, life time.Duration) bool {
+	if k.accused || !k.contested(now, life) {
+		return false
+	}
+	k.accused = true
+	return true
+}
+
+// summon asks this instance for its word on the shard. That the shard is down
+// need not be seen twice within fresh; that it lives has to be seen now, since
+// it may have died a moment ago.
+func (k *knowledge) summon(now time.Time, fresh, pace, limit time.Duration) {
+	switch {
+	case k.own.fresh(now, fresh) && k.found == Down:
+		k.testimony = wordDown
+	case k.own.fresh(now, pace), k.usedLately(now, pace):
+		k.testimony = wordAlive
+	default:
+		k.summoned = true
+		k.ask().shorten(now, limit)
+	}
 }
 
 // absorb takes in what was read of the shard's keys. moves is drainMoves as it
 // was before reading: an order given since then is newer than what was read.
 func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, token string, moves int) {
-	k.alone = keys.health.failed
-	k.read = true
+	k.rejoin(keys.health.failed)
 	if !keys.health.failed {
 		k.absorbHealth(keys.health, clock, now)
 	}
-	if !keys.drain.failed && moves == k.drainMoves {
-		k.order(keys.drain.exists, keys.drain.value, now, time.Time{})
+	k.absorbDrain(keys.drain, now, moves)
+	if keys.lease.failed {
+		return
 	}
-	if !keys.lease.failed {
-		k.lease = keys.lease.exists && keys.lease.value == token
+	if mine := keys.lease.exists && keys.lease.value == token; mine {
+		k.lease = true
+	} else if k.lease {
+		k.lose()
 	}
+}
+
+// rejoin notes whether Redis could be read. What this instance found while it
+// stood alone is looked at with the others now.
+func (k *knowledge) rejoin(failed bool) {
+	if k.alone && !failed {
+		k.accused, k.verdict = false, unjudged
+	}
+	k.alone, k.read = failed, true
 }
 
 func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
@@ -123,7 +168,31 @@ func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
 		return
 	}
 	k.fleet, k.heard = evidence{status: s, at: now}, now
-	k.shared = shared{state: s.State, since: s.Since.UTC().Format(timeLayout)}
+	k.post.read(s)
+}
+
+// absorbDrain takes in what was read of the drain key, and reports whether it
+// says something else than was known.
+func (k *knowledge) absorbDrain(drain cell, now time.Time, moves int) (news bool) {
+	if drain.failed || moves != k.drainMoves {
+		return false
+	}
+	news = k.drain.differs(drain, now)
+	var until time.Time
+	if drain.left > 0 {
+		until = now.Add(drain.left)
+	}
+	k.order(drain.exists, drain.value, now, until)
+	return news
+}
+
+// unchanged takes in that the keys are as they were read last. A record that
+// was not renewed in time stays lost.
+func (k *knowledge) unchanged(now time.Time, life time.Duration) {
+	k.rejoin(false)
+	if k.fleet.fresh(now, life) {
+		k.fleet.at, k.heard = now, now
+	}
 }
 
 // order sets or ends the drain.
@@ -141,23 +210,11 @@ func (k *knowledge) order(set bool, reason string, now, until time.Time) {
 
 // wantsLease reports whether to take the lease or extend it, after keys were
 // read. Another's lease is left alone unless nothing is heard of its holder;
-// the script then judges whether it is a lease at all.
+// the script then judges whether it is a lease at all. Who is contradicted by
+// others leaves the probing to them.
 func (k *knowledge) wantsLease(lease cell, now time.Time, life time.Duration) bool {
-	if lease.failed {
+	if lease.failed || k.verdict == contradicted {
 		return false
 	}
 	return k.lease || !lease.exists || now.Sub(k.lastHeard()) >= life
-}
-
-// record is the own result as the health key shall hold it.
-func (k *knowledge) record(now time.Time) report {
-	s := k.own.status
-	if k.drain.stands(now) {
-		s = k.drain.hide(s)
-	}
-	r := report{shard: k.shard, status: s, age: max(now.Sub(s.Since), 0)}
-	if k.shared.state == s.State {
-		r.since = k.shared.since
-	}
-	return r
 }

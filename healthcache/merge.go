@@ -12,11 +12,12 @@ const (
 	fromNowhere source = "none"
 	fromProbe   source = "own probe"
 	fromRequest source = "own request"
+	fromUse     source = "own use"
 	fromFleet   source = "health key"
 )
 
 // own reports whether this instance saw it itself.
-func (s source) own() bool { return s == fromProbe || s == fromRequest }
+func (s source) own() bool { return s == fromProbe || s == fromRequest || s == fromUse }
 
 // evidence is what one source says of a shard. The zero value says nothing.
 type evidence struct {
@@ -26,18 +27,6 @@ type evidence struct {
 
 func (e evidence) fresh(now time.Time, life time.Duration) bool {
 	return !e.at.IsZero() && now.Sub(e.at) <= life
-}
-
-// drainOrder is an operator's order as this instance knows it.
-type drainOrder struct {
-	set    bool
-	reason string
-	since  time.Time // when this instance learnt of it
-	until  time.Time // zero: no end that this instance has to watch
-}
-
-func (d drainOrder) stands(now time.Time) bool {
-	return d.set && (d.until.IsZero() || now.Before(d.until))
 }
 
 // suspicion is a failed request that a probe has not judged yet.
@@ -55,16 +44,21 @@ type facts struct {
 	pinned  bool
 	suspect *suspicion
 	drain   drainOrder
+	used    time.Time // when a request last succeeded here
+	verdict verdict   // of the fleet, on an own Down
 }
 
-// base is the better of the two pieces of evidence: what this instance saw
-// itself in the last moments, else what Redis says, else nothing.
+// base is the better of the pieces of evidence: what this instance saw itself
+// in the last moments, else what Redis says, else nothing.
 func (f facts) base(now time.Time, life time.Duration) (Status, source) {
 	switch {
 	case f.ownCounts(now, life):
 		return f.own.status, fromProbe
 	case f.fleet.fresh(now, life):
 		s := f.fleet.status
+		if s.State == Down && f.usedLately(now, life) {
+			return Status{State: Up, Since: f.used, CheckedAt: f.used}, fromUse
+		}
 		if s.State == Draining {
 			s.State = Up
 		}
@@ -78,13 +72,25 @@ func (f facts) ownCounts(now time.Time, life time.Duration) bool {
 	return f.pinned || f.own.fresh(now, life)
 }
 
+func (f facts) usedLately(now time.Time, life time.Duration) bool {
+	return !f.used.IsZero() && now.Sub(f.used) <= life
+}
+
+// contested reports that the shard is down for this instance and, as far as is
+// known, for no other.
+func (f facts) contested(now time.Time, life time.Duration) bool {
+	own := f.ownCounts(now, life) && f.own.status.State == Down
+	shared := f.fleet.fresh(now, life) && f.fleet.status.State == Down
+	return own && !shared && f.verdict != agreed
+}
+
 // merge makes the view of a shard from the facts.
 func merge(f facts, now time.Time, life time.Duration) (View, source) {
 	s, src := f.base(now, life)
 	if f.suspect != nil && suspectable(s.State) {
 		s.State, s.Since, s.Reason, src = Suspect, f.suspect.since, f.suspect.reason, fromRequest
 	}
-	v := View{Status: s}
+	v := View{Status: s, Contested: s.State == Down && f.contested(now, life)}
 	if f.drain.stands(now) {
 		v.Drained, v.DrainReason = true, f.drain.reason
 		v.Status = f.drain.hide(s)
@@ -98,22 +104,9 @@ func suspectable(s State) bool {
 	return s == Up || s == Unknown || s == Busy || s == Draining
 }
 
-// hide is the status of a shard under the order: it hides that the shard is
-// up, and nothing else.
-func (d drainOrder) hide(s Status) Status {
-	if s.State != Up {
-		return s
-	}
-	s.State, s.Reason = Draining, d.reason
-	if d.since.After(s.Since) {
-		s.Since = d.since
-	}
-	return s
-}
-
 // equal reports whether two views say the same.
 func (v View) equal(o View) bool {
-	return v.State == o.State && v.Reason == o.Reason && v.By == o.By && v.RTT == o.RTT &&
+	return v.State == o.State && v.Reason == o.Reason && v.By == o.By && v.RTT == o.RTT && v.Falls == o.Falls &&
 		v.Since.Equal(o.Since) && v.CheckedAt.Equal(o.CheckedAt) &&
 		v.Contested == o.Contested && v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
 }

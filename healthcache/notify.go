@@ -59,8 +59,8 @@ func (n *notices) run(stop <-chan struct{}, tell func(notice)) {
 	}
 }
 
-// tell logs a change and calls the hook.
-func (c *Cache) tell(n notice) {
+// pass logs a change and calls the hook.
+func (c *Cache) pass(n notice) {
 	level := slog.LevelInfo
 	if n.Next.State == Down || n.Next.State == ReadOnly || n.Next.State == Misconfigured {
 		level = slog.LevelWarn

@@ -14,6 +14,8 @@ type prober struct {
 	board *board
 	probe ProbeFunc
 	know  *knowledge
+	// accuse has witnesses called, without waiting for them.
+	accuse func()
 }
 
 // run carries out the rounds that are due or asked for, until ctx is done.
@@ -40,7 +42,14 @@ func (p *prober) run(ctx context.Context) {
 func (p *prober) carryOut(ctx context.Context, r *round) {
 	for {
 		found, rtt := p.probeOnce(ctx, r)
-		if ctx.Err() != nil || !p.board.conclude(p.know, r, found, rtt) {
+		if ctx.Err() != nil {
+			return
+		}
+		again, accuse := p.board.conclude(p.know, r, found, rtt)
+		if accuse {
+			p.accuse()
+		}
+		if !again {
 			return
 		}
 	}

@@ -147,6 +147,7 @@ func TestCluster(t *testing.T) {
 	second := join(t, cluster, "second")
 	until(t, soon, "the second one reads", second.is("b", hc.Up))
 	first.say("b", hc.Down)
+	second.say("b", hc.Down)
 	until(t, soon, "the second one reads a death", second.is("b", hc.Down))
 	if err := cluster.HSet(t.Context(), "db:drain:a", "of", "another type").Err(); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,9 @@ package healthcache
 
 import "context"
 
-// reporting writes results as they come. It has its own goroutine, so that no
-// prober waits for Redis; results that come meanwhile are written together.
+// reporting writes results and testimonies as they come. It has its own
+// goroutine, so that no prober waits for Redis; what comes meanwhile is written
+// together.
 func (c *Cache) reporting(ctx context.Context) {
 	for {
 		select {
@@ -16,23 +17,27 @@ func (c *Cache) reporting(ctx context.Context) {
 }
 
 func (c *Cache) report(ctx context.Context) {
-	out := c.board.outgoing()
-	if len(out) == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
 	defer cancel()
-	c.board.written(out, c.fleet.report(ctx, out))
+	for shard, word := range c.board.testimonies() {
+		// A word that is not heard abstains.
+		_ = c.fleet.testify(ctx, shard, word)
+	}
+	if out := c.board.outgoing(); len(out) > 0 {
+		c.board.written(out, c.fleet.report(ctx, out))
+		c.tell(ctx)
+	}
 }
 
-// release hands the leases back, so that another instance need not wait for
-// their end.
+// release hands the leases back and takes this instance off the list of the
+// living, so that another one need not wait for their end.
 func (c *Cache) release() {
-	mine := c.board.leases()
-	if len(mine) == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.refreshTimeout())
 	defer cancel()
-	c.fleet.release(ctx, mine)
+	if mine := c.board.leases(); len(mine) > 0 {
+		if err := c.fleet.release(ctx, mine); err != nil {
+			return
+		}
+	}
+	_ = c.fleet.leave(ctx)
 }

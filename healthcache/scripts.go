@@ -2,32 +2,14 @@ package healthcache
 
 import "github.com/redis/go-redis/v9"
 
-// Every script takes KEYS = health key, lease key and ARGV[1] = lease token,
-// and may run twice without harm, since clients repeat what got no answer.
+// All scripts go by Redis's clock, and may run twice without harm, since clients
+// repeat what got no answer: a mailbox that was emptied for nobody makes this
+// instance abstain, no more.
 
-// holdScript takes a free lease or extends the own one, for ARGV[2]
-// milliseconds, and answers whether it is held. It never takes another's: only
-// what cannot be a lease, because it is no string or would never end, counts
-// as free. With the lease the holder keeps its last record alive, so that a
-// record outlives a probe that takes long, but not its prober.
-var holdScript = redis.NewScript(`
-local kind = redis.call('TYPE', KEYS[2]).ok
-if kind == 'string' and redis.call('PTTL', KEYS[2]) >= 0 then
-  if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return 1
-end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-return 1
-`)
-
-// reportScript writes a record if the lease is held, and answers its "since",
-// or an empty text if the lease is another's. ARGV: token, TTL in milliseconds,
-// state, milliseconds since the state was entered, the "since" that was written
-// before for the same state (may be empty), the rest of the record.
-// All dates are by Redis's own clock.
-var reportScript = redis.NewScript(`
+// luaClock gives now in milliseconds, and rfc3339 to write such a moment.
+const luaClock = `
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local function rfc3339(ms)
   local rest = math.floor(ms / 1000)
   local days, year, month = math.floor(rest / 86400), 1970, 1
@@ -45,10 +27,100 @@ local function rfc3339(ms)
   return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, days + 1,
     math.floor(rest / 3600), math.floor(rest % 3600 / 60), rest % 60, ms % 1000)
 end
+`
 
+// luaTend takes a free lease or extends the own one. It never takes another's:
+// only what cannot be a lease, because it is no string or would never end,
+// counts as free. With the lease the holder keeps its last record alive, so
+// that a record outlives a probe that takes long, but not its prober. head is
+// how the record begins that the holder wrote, if it has probed again since
+// with the same result: then only the record's date is renewed. The answer is
+// 0: the lease is another's; 1: it is held; 2: and the record was renewed.
+const luaTend = `
+local function tend(health, lease, token, ttl, head)
+  if redis.call('TYPE', lease).ok == 'string' and redis.call('PTTL', lease) >= 0 then
+    if redis.call('GET', lease) ~= token then return 0 end
+    redis.call('PEXPIRE', lease, ttl)
+  else
+    redis.call('SET', lease, token, 'PX', ttl)
+  end
+  if head == '' or redis.call('TYPE', health).ok ~= 'string' then
+    redis.call('PEXPIRE', health, ttl)
+    return 1
+  end
+  local record = redis.call('GET', health)
+  if string.sub(record, 1, #head) ~= head then return 1 end
+  record = string.gsub(record, '"checked_at":"[^"]*"', '"checked_at":"' .. rfc3339(now) .. '"', 1)
+  redis.call('SET', health, record, 'PX', ttl)
+  return 2
+end
+`
+
+// luaBump gives changed shards the next numbers of the change counter. Only the
+// newest thousand are kept; every shard is read again at times anyway.
+const luaBump = `
+local function top(changes)
+  local last = redis.call('ZREVRANGE', changes, 0, 0, 'WITHSCORES')
+  return tonumber(last[2] or '0')
+end
+local function bump(changes, shard)
+  redis.call('ZADD', changes, top(changes) + 1, shard)
+  redis.call('ZREMRANGEBYRANK', changes, 0, -1025)
+end
+`
+
+// beatScript is an instance's sign of life, and brings back what is new. KEYS:
+// members, changes, generation, the instance's mail, then health, lease and
+// drain key of each shard that it holds. ARGV: token, milliseconds for which
+// the instance counts as alive, milliseconds of its leases, the change counter
+// that it saw last, then the head of each record.
+var beatScript = redis.NewScript(luaClock + luaTend + luaBump + `
+local members, changes, generation, mail = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local token, alive, ttl, seen = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local kinds = {'zset', 'zset', 'string', 'set'}
+for i, kind in ipairs(kinds) do
+  local found = redis.call('TYPE', KEYS[i]).ok
+  if found ~= 'none' and found ~= kind then redis.call('DEL', KEYS[i]) end
+end
+redis.call('ZADD', members, now + alive, token)
+if redis.call('ZREMRANGEBYSCORE', members, '-inf', now) > 0 then bump(changes, '*') end
+local born = redis.call('GET', generation)
+if not born then
+  born = string.format('%.0f', now) .. '-' .. token
+  redis.call('SET', generation, born)
+end
+local count = top(changes)
+if seen > count then seen = -1 end
+local changed = {}
+if seen ~= count then changed = redis.call('ZRANGEBYSCORE', changes, '(' .. seen, '+inf') end
+local asked = redis.call('SMEMBERS', mail)
+if #asked > 0 then redis.call('DEL', mail) end
+local tended = {}
+for i = 5, #KEYS, 3 do
+  local drain, left = false, -1
+  if redis.call('TYPE', KEYS[i + 2]).ok == 'string' then
+    drain, left = redis.call('GET', KEYS[i + 2]), redis.call('PTTL', KEYS[i + 2])
+  end
+  tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[4 + (i - 2) / 3])
+  tended[#tended + 1] = drain
+  tended[#tended + 1] = left
+end
+return {now, count, born, redis.call('ZCARD', members), changed, asked, tended}
+`)
+
+// tendScript tends one shard. KEYS: health key, lease key. ARGV: token,
+// milliseconds of the lease, head of the record.
+var tendScript = redis.NewScript(luaClock + luaTend + `
+return tend(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
+`)
+
+// reportScript writes a record if the lease is held, and answers its "since",
+// or an empty text if the lease is another's. KEYS: health key, lease key. ARGV:
+// token, TTL in milliseconds, state, milliseconds since the state was entered,
+// the "since" that was written before for the same state (may be empty), the
+// rest of the record.
+var reportScript = redis.NewScript(luaClock + `
 if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[1] then return '' end
-local clock = redis.call('TIME')
-local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local checked = rfc3339(now)
 local since = ARGV[5]
 if since == '' or since > checked then since = rfc3339(now - tonumber(ARGV[4])) end
@@ -58,8 +130,40 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return since
 `)
 
-// releaseScript hands the own lease back.
+// releaseScript hands the own lease back. KEYS: health key, lease key. ARGV: token.
 var releaseScript = redis.NewScript(`
 if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[2])
+`)
+
+// bumpScript tells the fleet that keys changed. KEYS: changes. ARGV: the shards.
+var bumpScript = redis.NewScript(luaBump + `
+for _, shard in ipairs(ARGV) do bump(KEYS[1], shard) end
+return redis.call('PUBLISH', '` + hintChannel + `', table.concat(ARGV, ' '))
+`)
+
+// askScript calls for witnesses and answers the moment of the call. KEYS: the
+// mail of each. ARGV: shard, TTL in milliseconds, the hint.
+var askScript = redis.NewScript(luaClock + `
+for _, mail in ipairs(KEYS) do
+  redis.call('SADD', mail, ARGV[1])
+  redis.call('PEXPIRE', mail, ARGV[2])
+end
+redis.call('PUBLISH', '` + hintChannel + `', ARGV[3])
+return now
+`)
+
+// testifyScript writes what an instance has to say about a shard, with the
+// moment. KEYS: the shard's witnesses. ARGV: token, word, TTL in milliseconds.
+var testifyScript = redis.NewScript(luaClock + `
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now))
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])
+`)
+
+// restoreScript writes drains again that were lost, and answers how many were
+// missing. KEYS: a drain key. ARGV: reason, milliseconds left (0: no end).
+var restoreScript = redis.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+if ARGV[2] == '0' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return 1
 `)

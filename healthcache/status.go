@@ -32,6 +32,9 @@ type Status struct {
 	By string `json:"by,omitempty"`
 	// RTT is the duration of the last successful probe, in microseconds.
 	RTT int64 `json:"rtt_us,omitempty"`
+	// Falls counts how often the shard went out of service of late. The more
+	// often it did, the longer it has to be well before it counts as up.
+	Falls int `json:"falls,omitempty"`
 	// Nodes lists the servers of the shard as the last probe found them.
 	Nodes []Node `json:"nodes,omitempty"`
 }

@@ -22,12 +22,18 @@ type history struct {
 	// owed counts the good probes that are still missing before the shard
 	// counts as up again.
 	owed int
+	// falls counts how often the shard went down of late; fell is when it last
+	// did. Together they say how long it stays down at least.
+	falls   int
+	fell    time.Time
+	damping damping
 }
 
 // seed continues a history that another instance wrote, from the status that
-// it shared.
-func seed(s Status) history {
-	h := history{state: s.State, since: s.Since}
+// it shared. That its state was entered when the shard last fell is as near as
+// that status tells.
+func seed(s Status, d damping) history {
+	h := history{state: s.State, since: s.Since, falls: s.Falls, fell: s.Since, damping: d}
 	switch s.State {
 	case Draining:
 		h.state = Up
@@ -45,8 +51,7 @@ func transition(h history, why occasion, found State, now time.Time) history {
 	case Up:
 		return h.succeed(why, now)
 	case ReadOnly, Misconfigured:
-		h.owed = recoveryProbes
-		return h.enter(found, now)
+		return h.fall(now).enter(found, now)
 	case Busy:
 		if h.owed > 0 {
 			h.owed = recoveryProbes
@@ -62,19 +67,33 @@ func (h history) succeed(why occasion, now time.Time) history {
 	if why == checked {
 		h.owed = 0
 	}
-	if h.owed > 0 {
+	if h.owed > 0 || why != checked && h.state != Up && now.Sub(h.fell) < h.damping.penalty(h.falls) {
 		return h
 	}
 	return h.enter(Up, now)
 }
 
 func (h history) fail(why occasion, now time.Time) history {
-	serving := h.state == Up || h.state == Busy && h.owed == 0
-	if serving && why != suspected {
+	if h.serving() && why != suspected {
 		return h.enter(Suspect, now)
 	}
+	return h.fall(now).enter(Down, now)
+}
+
+func (h history) serving() bool { return h.state == Up || h.state == Busy && h.owed == 0 }
+
+// recentFalls is how many falls are still held against the shard.
+func (h history) recentFalls(now time.Time) int {
+	return h.damping.remembered(h.falls, now.Sub(h.fell))
+}
+
+// fall counts that the shard goes out of service, unless it is.
+func (h history) fall(now time.Time) history {
+	if h.owed == 0 {
+		h.falls, h.fell = h.recentFalls(now)+1, now
+	}
 	h.owed = recoveryProbes
-	return h.enter(Down, now)
+	return h
 }
 
 func (h history) enter(state State, now time.Time) history {

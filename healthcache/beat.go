@@ -1,0 +1,159 @@
+package healthcache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// tended is a shard whose lease this instance holds.
+type tended struct {
+	shard string
+	head  string // of the record, if its date is to be renewed; else empty
+}
+
+// tending is what became of it.
+type tending struct {
+	held    bool // the lease is still this instance's
+	renewed bool // the record was there as this instance wrote it
+	drain   cell
+}
+
+// pulse is what a beat brings back.
+type pulse struct {
+	now        time.Time // by Redis's clock
+	count      int64     // the change counter
+	generation string    // when the fleet's keys were first written, and by whom
+	members    int       // instances alive, this one included
+	changed    []string  // shards whose keys changed since the last beat
+	asked      []string  // shards to testify about
+	tended     map[string]tending
+}
+
+// beat is the sign of life of this instance, extends its leases and asks for
+// what is new: one command on a single server, one more for each lease on a
+// cluster.
+func (f *fleet) beat(ctx context.Context, seen int64, held []tended) (pulse, error) {
+	if f.single() {
+		return f.beatAtOnce(ctx, seen, held)
+	}
+	p, err := f.beatApart(ctx, seen, held, beatScript.EvalSha, tendScript.EvalSha)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return f.beatApart(ctx, seen, held, beatScript.Eval, tendScript.Eval)
+	}
+	return p, err
+}
+
+func (f *fleet) beatKeys() []string {
+	return []string{membersKey, changesKey, generationKey, mailKey(f.token)}
+}
+
+func (f *fleet) beatArgs(seen int64) []any {
+	return []any{f.token, f.alive.Milliseconds(), f.ttl.Milliseconds(), seen}
+}
+
+func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (pulse, error) {
+	keys, args := f.beatKeys(), f.beatArgs(seen)
+	for _, t := range held {
+		keys = append(keys, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard))
+		args = append(args, t.head)
+	}
+	reply, err := beatScript.Run(ctx, f.client, keys, args...).Slice()
+	if err != nil {
+		return pulse{}, err
+	}
+	p, rest, err := decodePulse(reply)
+	if err != nil {
+		return pulse{}, err
+	}
+	if len(rest) != 3*len(held) {
+		return pulse{}, fmt.Errorf("%w: %d leases tended of %d", errNothingRead, len(rest)/3, len(held))
+	}
+	for i, t := range held {
+		word, _ := rest[3*i].(int64)
+		drain, exists := rest[3*i+1].(string)
+		left, _ := rest[3*i+2].(int64)
+		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: cell{
+			value: drain, exists: exists, left: time.Duration(max(left, 0)) * time.Millisecond,
+		}}
+	}
+	return p, nil
+}
+
+// beatApart is a beat on a cluster: what concerns a shard lies in other slots.
+func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, tend evalFunc) (pulse, error) {
+	pipe := f.client.Pipeline()
+	reply := beat(ctx, pipe, f.beatKeys(), f.beatArgs(seen)...)
+	calls := make([]call, len(held))
+	drains, ends := make([]*redis.StringCmd, len(held)), make([]*redis.DurationCmd, len(held))
+	for i, t := range held {
+		calls[i] = call{shard: t.shard, args: []any{f.ttl.Milliseconds(), t.head}}
+		drains[i], ends[i] = pipe.Get(ctx, drainKey(t.shard)), pipe.PTTL(ctx, drainKey(t.shard))
+	}
+	words := f.queue(ctx, pipe, calls, tend)
+	// Each command carries its own error.
+	_, _ = pipe.Exec(ctx)
+	if unknownScript(words) {
+		return pulse{}, unknownErr(words)
+	}
+	slice, err := reply.Slice()
+	if err != nil {
+		return pulse{}, err
+	}
+	p, _, err := decodePulse(slice)
+	if err != nil {
+		return pulse{}, err
+	}
+	for i, t := range held {
+		word, err := words[i].Int()
+		if err != nil {
+			continue
+		}
+		drain := cellOf(drains[i])
+		drain.failed = drain.failed || ends[i].Err() != nil
+		drain.left = max(ends[i].Val(), 0)
+		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: drain}
+	}
+	return p, nil
+}
+
+func unknownErr(cmds []*redis.Cmd) error {
+	for _, cmd := range cmds {
+		if cmd.Err() != nil {
+			return cmd.Err()
+		}
+	}
+	return nil
+}
+
+// decodePulse reads the reply of the script, and returns what it says of the
+// leases as it stands.
+func decodePulse(reply []any) (p pulse, tended []any, err error) {
+	if len(reply) != 7 {
+		return pulse{}, nil, fmt.Errorf("%w: a beat of %d parts", errNothingRead, len(reply))
+	}
+	now, _ := reply[0].(int64)
+	p.now = time.UnixMilli(now)
+	p.count, _ = reply[1].(int64)
+	p.generation, _ = reply[2].(string)
+	members, _ := reply[3].(int64)
+	p.members = int(members)
+	p.changed, p.asked = texts(reply[4]), texts(reply[5])
+	tended, _ = reply[6].([]any)
+	p.tended = make(map[string]tending, len(tended)/3)
+	return p, tended, nil
+}
+
+// texts are the strings of a list in a reply.
+func texts(list any) []string {
+	parts, _ := list.([]any)
+	var out []string
+	for _, part := range parts {
+		if text, ok := part.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
+}

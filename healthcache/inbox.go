@@ -1,0 +1,196 @@
+package healthcache
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// fullReading is after how many beats everything is read again, whatever the
+// change counter says: every tenth interval.
+const fullReading = 20
+
+// maxForeign bounds the names that are kept of shards not watched here.
+const maxForeign = 256
+
+// inbox is what this instance knows of the fleet's news. The board's mutex
+// guards it.
+type inbox struct {
+	seen       int64           // the change counter, as far as its news were read
+	beats      int             // since everything was read
+	members    int             // instances alive; 0: not known
+	generation string          // of the fleet's keys
+	marked     map[string]bool // shards to read again at the next beat
+	foreign    map[string]bool // shards heard of that are not watched here
+}
+
+func newInbox() inbox {
+	// The first beat reads everything.
+	return inbox{seen: -1, beats: fullReading, marked: map[string]bool{}, foreign: map[string]bool{}}
+}
+
+// agenda is what a beat gives this instance to do.
+type agenda struct {
+	read    []string // shards whose keys are to be read
+	foreign []string // shards not watched here whose health key is to be read
+	asked   []string // shards to testify about that are not watched here
+	lost    []lost   // drains to be written again before anything is read
+}
+
+// holding returns what the next beat carries: the change counter as last seen
+// and the leases held.
+func (b *board) holding() (seen int64, held []tended) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, shard := range b.cfg.Shards {
+		if k := b.shards[shard]; k.lease {
+			held = append(held, tended{shard: shard, head: k.renewal()})
+		}
+	}
+	return b.inbox.seen, held
+}
+
+// hear takes in what a beat brought, and says what is to be done about it.
+func (b *board) hear(p pulse, moves map[string]int) agenda {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.inbox.members = p.members
+	reborn := b.inbox.generation != "" && b.inbox.generation != p.generation
+	if reborn {
+		b.inbox.beats = fullReading
+	}
+	b.hearTendedLocked(p, moves, reborn, now)
+	a := agenda{asked: b.summonLocked(p.asked, now)}
+	if reborn {
+		a.lost = b.lostLocked(p, now)
+	}
+	if len(a.lost) > 0 {
+		return a // nothing is read, nor taken for an undrain, before they are back
+	}
+	b.inbox.generation = p.generation
+	a.read, a.foreign = b.dueLocked(p, now)
+	return a
+}
+
+// hearTendedLocked takes in what became of the leases, and looks for orders on
+// the shards that this instance probes: it is the one who tells the fleet.
+func (b *board) hearTendedLocked(p pulse, moves map[string]int, reborn bool, now time.Time) {
+	for shard, t := range p.tended {
+		k := b.shards[shard]
+		if !k.lease {
+			continue // handed on while the beat was under way
+		}
+		k.tended(t)
+		if !reborn && k.absorbDrain(t.drain, now, moves[shard]) {
+			b.news[shard] = true
+			k.post.due = true
+		}
+		b.announceLocked(k)
+	}
+}
+
+// summonLocked has shards looked at that others ask about, and returns those
+// that are not watched here.
+func (b *board) summonLocked(asked []string, now time.Time) (unknown []string) {
+	for _, shard := range asked {
+		k := b.shards[shard]
+		if k == nil {
+			unknown = append(unknown, shard)
+			continue
+		}
+		if b.closed {
+			continue
+		}
+		k.used = k.lastUse()
+		k.summon(now, b.cfg.SuspicionTimeout/2, b.cfg.pace(), b.cfg.SuspicionTimeout)
+		b.announceLocked(k)
+	}
+	return unknown
+}
+
+// lostLocked lists the drains that went with everything else, if that was a
+// moment ago: an instance that comes late to a new generation finds there what
+// has been ordered since.
+func (b *board) lostLocked(p pulse, now time.Time) []lost {
+	if p.now.Sub(born(p.generation)) > b.cfg.life() {
+		return nil
+	}
+	var drains []lost
+	for _, shard := range b.cfg.Shards {
+		if d := b.shards[shard].drain; d.stands(now) {
+			drains = append(drains, lost{shard: shard, reason: d.reason, until: d.until})
+		}
+	}
+	return drains
+}
+
+// restored notes that lost drains are back, and the new generation with them.
+func (b *board) restored(p pulse, drains []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inbox.generation = p.generation
+	for _, shard := range drains {
+		b.news[shard] = true
+	}
+}
+
+// dueLocked names the shards to be read: those that changed, those of which
+// nothing is known, and at times all. The others are as they were.
+func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string) {
+	in := &b.inbox
+	in.beats++
+	all := in.beats > fullReading || p.count < in.seen || slices.Contains(p.changed, everyShard)
+	for _, shard := range p.changed {
+		in.mark(shard, b.shards[shard] != nil)
+	}
+	in.seen = p.count
+	if all {
+		in.beats = 0
+		foreign = slices.Sorted(maps.Keys(in.foreign))
+	}
+	for _, shard := range b.cfg.Shards {
+		k := b.shards[shard]
+		if all || in.marked[shard] || k.alone || !k.fleet.fresh(now, b.cfg.life()) {
+			read = append(read, shard)
+			continue
+		}
+		k.unchanged(now, b.cfg.life())
+		b.publishLocked(now, k)
+	}
+	for shard := range in.marked {
+		if in.foreign[shard] && !all {
+			foreign = append(foreign, shard)
+		}
+	}
+	clear(in.marked)
+	return read, foreign
+}
+
+// mark notes that a shard is to be read, and its name if it is not watched here.
+func (in *inbox) mark(shard string, watched bool) {
+	if !watched {
+		if !shardName.MatchString(shard) || len(in.foreign) >= maxForeign && !in.foreign[shard] {
+			return
+		}
+		in.foreign[shard] = true
+	}
+	in.marked[shard] = true
+}
+
+// hinted takes in a hint that shards changed.
+func (b *board) hinted(shards []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, shard := range shards {
+		b.inbox.mark(shard, b.shards[shard] != nil)
+	}
+	signal(b.hints)
+}
+
+// unread notes that what was due could not be read.
+func (b *board) unread() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inbox.beats = fullReading
+}

@@ -1,0 +1,35 @@
+package healthcache
+
+// healthKey, drainKey and leaseKey name the keys of a shard. The braces put
+// the lease into the slot of the health key, so that one script may touch both
+// on a Redis Cluster.
+func healthKey(shard string) string { return "db:health:" + shard }
+func drainKey(shard string) string  { return "db:drain:" + shard }
+func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
+
+// The fleet's own keys. The braces put them into one slot. Whatever of another
+// type stands in their place is swept away.
+const (
+	// membersKey is a sorted set of the instances that live, each with the
+	// moment until which it counts, in Redis's milliseconds.
+	membersKey = "db:{fleet}:members"
+	// changesKey is a sorted set of the shards whose keys changed, each with
+	// the number of its last change; the highest number is the change counter.
+	changesKey = "db:{fleet}:changes"
+	// generationKey says when the fleet's keys were first written, and by whom.
+	// Its absence tells that Redis has lost everything.
+	generationKey = "db:{fleet}:generation"
+)
+
+// everyShard stands in changesKey for all shards.
+const everyShard = "*"
+
+// mailKey is the set of shards that an instance is asked to testify about.
+func mailKey(token string) string { return "db:{fleet}:mail:" + token }
+
+// witnessKey is a hash of what instances testified about a shard.
+func witnessKey(shard string) string { return "db:{fleet}:witness:" + shard }
+
+// hintChannel carries hints that something is worth a look before the next beat:
+// names of shards, or a call for witnesses.
+const hintChannel = "db:changes"

@@ -1,0 +1,96 @@
+package healthcache
+
+import (
+	"time"
+)
+
+// rewriteEvery is after how many renewals a record is written anew, so that it
+// does not show an old round-trip time for ever.
+const rewriteEvery = 10
+
+// post is what passes between an own result and the health key, while this
+// instance holds the lease.
+type post struct {
+	// state and since are what the key last said, in its words, so that
+	// "since" stays the same to the digit while the state does.
+	state State
+	since string
+
+	written  string // signature of the record that this instance wrote; empty: none
+	due      bool   // an own result waits to be written
+	renew    bool   // an own result says what was written, at a later date
+	renewing bool   // the renewal is under way
+	renewals int    // since the record was written
+}
+
+// read notes what the key says.
+func (p *post) read(s Status) { p.state, p.since = s.State, s.Since.UTC().Format(timeLayout) }
+
+// head is how the record begins that this instance wrote.
+func (p *post) head() string {
+	return `{"state":"` + string(p.state) + `","since":"` + p.since + `"`
+}
+
+// signature is what makes a record news: all but its dates and durations.
+func signature(s Status) string {
+	s.RTT = 0
+	return string(s.State) + encodeTail(s)
+}
+
+// note decides what becomes of an own result: nothing while a second probe is
+// still to confirm it; a renewal of the record that says the same; or a record.
+func (k *knowledge) note(now time.Time) {
+	switch {
+	case k.history.state == Suspect:
+	case k.post.renewals < rewriteEvery && signature(k.record(now).status) == k.post.written:
+		k.post.renew = true
+	default:
+		k.post.due = true
+	}
+}
+
+// renewal is the head of the record if it is to be renewed, else empty.
+func (k *knowledge) renewal() string {
+	k.post.renewing = k.post.renew && !k.post.due
+	k.post.renew = false
+	if !k.post.renewing {
+		return ""
+	}
+	k.post.renewals++
+	return k.post.head()
+}
+
+// tended takes in what became of the lease and of the record.
+func (k *knowledge) tended(t tending) {
+	if !t.held {
+		k.lose()
+		return
+	}
+	if k.post.renewing && !t.renewed {
+		k.post.due = true // somebody else wrote it, or deleted it
+	}
+	k.post.renewing = false
+}
+
+// lose notes that the lease is another's, or nobody's, with the record.
+func (k *knowledge) lose() {
+	k.lease = false
+	k.post = post{state: k.post.state, since: k.post.since}
+}
+
+// record is the own result as the health key shall hold it. A death that no
+// witness has confirmed is a suspicion.
+func (k *knowledge) record(now time.Time) report {
+	s := k.own.status
+	if s.State == Down && k.verdict != agreed {
+		s.State = Suspect
+	}
+	if k.drain.stands(now) {
+		s = k.drain.hide(s)
+	}
+	r := report{shard: k.shard, status: s, age: max(now.Sub(s.Since), 0)}
+	if k.post.state == s.State {
+		r.since = k.post.since
+	}
+	return r
+}

@@ -1,0 +1,109 @@
+package healthcache
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// callForWitnesses begins a hint that concerns only those whom it names.
+const callForWitnesses = "ask "
+
+// members lists the instances that live.
+func (f *fleet) members(ctx context.Context) ([]string, error) {
+	return f.client.ZRange(ctx, membersKey, 0, -1).Result()
+}
+
+// ask calls for witnesses, and returns the moment of the call by Redis's clock.
+func (f *fleet) ask(ctx context.Context, shard string, whom []string) (time.Time, error) {
+	keys := make([]string, len(whom))
+	for i, w := range whom {
+		keys[i] = mailKey(w)
+	}
+	millis, err := askScript.Run(ctx, f.client, keys, shard, f.ttl.Milliseconds(), callForWitnesses+strings.Join(whom, " ")).Int64()
+	return time.UnixMilli(millis), err
+}
+
+// testify writes this instance's word on a shard.
+func (f *fleet) testify(ctx context.Context, shard, word string) error {
+	return testifyScript.Run(ctx, f.client, []string{witnessKey(shard)}, f.token, word, f.ttl.Milliseconds()).Err()
+}
+
+// testimonies reads what was said of a shard lately.
+func (f *fleet) testimonies(ctx context.Context, shard string) (map[string]testimony, error) {
+	fields, err := f.client.HGetAll(ctx, witnessKey(shard)).Result()
+	said := make(map[string]testimony, len(fields))
+	for witness, text := range fields {
+		if word, ok := decodeTestimony(text); ok {
+			said[witness] = word
+		}
+	}
+	return said, err
+}
+
+// accuse has others look at a shard that this instance finds down. An instance
+// that is contradicted hands the shard's lease on: another has the better view.
+func (c *Cache) accuse(ctx context.Context, shard string) {
+	found := c.hear(ctx, shard)
+	if ctx.Err() != nil {
+		return
+	}
+	yield := c.board.judged(shard, found)
+	if found != contradicted {
+		return
+	}
+	c.cfg.Logger.Warn("shard is down for this instance alone", slog.String("shard", shard))
+	if yield {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
+		defer cancel()
+		// A lease that could not be handed back ends by itself.
+		_ = c.fleet.release(ctx, []string{shard})
+	}
+}
+
+// hear asks the witnesses and waits for their words, for a probe's time and a
+// beat. Where nobody can be asked, nobody contradicts.
+func (c *Cache) hear(parent context.Context, shard string) verdict {
+	ctx, cancel := context.WithTimeout(parent, c.cfg.hearing())
+	defer cancel()
+	members, err := c.fleet.members(ctx)
+	asked := witnesses(shard, c.fleet.token, c.board.proberOf(shard), members)
+	if err != nil || len(asked) == 0 {
+		return agreed
+	}
+	since, err := c.fleet.ask(ctx, shard, asked)
+	if err != nil {
+		return agreed
+	}
+	look := time.NewTicker(c.cfg.hearing() / 20)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return c.lastWord(parent, shard, since)
+		case <-look.C:
+		}
+		// What cannot be read now can be read at the next look.
+		said, _ := c.fleet.testimonies(ctx, shard)
+		if v := judge(asked, said, since); v != unjudged {
+			return v
+		}
+	}
+}
+
+// lastWord is the verdict where a witness did not speak in time: the prober,
+// if it is another instance, has meanwhile written what it saw.
+func (c *Cache) lastWord(ctx context.Context, shard string, since time.Time) verdict {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
+	defer cancel()
+	r, err := c.fleet.read(ctx, []string{shard}, nil)
+	if err != nil || r.shards[shard].lease.value == c.fleet.token {
+		return agreed
+	}
+	s, err := decodeStatus(r.shards[shard].health.value, newClock(r.clock, c.cfg.life()))
+	if err == nil && s.State != Down && s.State != Suspect && s.CheckedAt.After(since) {
+		return contradicted
+	}
+	return agreed
+}
