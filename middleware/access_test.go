@@ -201,3 +201,19 @@ func TestEndWhileAcquiring(t *testing.T) {
 		t.Error("the connection is still out")
 	}
 }
+
+// A lease whose connection is gone is not handed out again.
+func TestAcquireReplacesADeadLease(t *testing.T) {
+	rg := newRig(t, "g/a")
+	rg.get(func(_ http.ResponseWriter, r *http.Request) {
+		first := middleware.Conn(r.Context())
+		rg.fleet.last.dead.Store(true)
+		second, err := middleware.Acquire(r.Context())
+		if err != nil || second == first {
+			t.Errorf("got the same connection, or %v", err)
+		}
+		if middleware.Conn(r.Context()) != second {
+			t.Error("Conn gives another connection than Acquire")
+		}
+	})
+}

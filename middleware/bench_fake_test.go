@@ -19,7 +19,8 @@ func (s *still) GroupOf(string) (string, bool)                             { ret
 func (s *still) Key(context.Context) string                                { return "" }
 func (s *still) Conn() *sql.Conn                                           { return nil }
 func (s *still) Shard() string                                             { return s.Route.Shard }
-func (s *still) ReleaseAfter(cancel context.CancelFunc)                    { cancel() }
+func (s *still) ReleaseAfter(_ context.Context, cancel context.CancelFunc) { cancel() }
+func (s *still) Alive() bool                                               { return true }
 func (s *still) Release()                                                  {}
 func (s *still) Acquire(context.Context, string) (middleware.Lease, error) { return s, nil }
 

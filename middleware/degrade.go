@@ -2,13 +2,9 @@ package middleware
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"log/slog"
 	"net/http"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -27,6 +23,7 @@ type verdict struct {
 // client is not told to come again.
 var verdicts = [...]verdict{
 	{shardrouter.ErrOutcomeUnknown, http.StatusInternalServerError, "outcome_unknown", false},
+	{shardrouter.ErrRolledBack, http.StatusServiceUnavailable, "conflict", true},
 	{shardrouter.ErrNestedLease, http.StatusInternalServerError, "internal", false},
 	{shardrouter.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", true},
 	{shardrouter.ErrBusy, http.StatusServiceUnavailable, "busy", true},
@@ -36,21 +33,30 @@ var verdicts = [...]verdict{
 	{shardrouter.ErrClosed, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrNotStored, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrContended, http.StatusServiceUnavailable, "busy", true},
-	{sql.ErrConnDone, http.StatusServiceUnavailable, "connection_lost", false},
-	{driver.ErrBadConn, http.StatusServiceUnavailable, "connection_lost", false},
-	{mysql.ErrInvalidConn, http.StatusServiceUnavailable, "connection_lost", false},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", true},
-	{context.Canceled, http.StatusServiceUnavailable, "canceled", true},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", false},
+	{context.Canceled, http.StatusServiceUnavailable, "canceled", false},
 }
 
 var unexpected = verdict{status: http.StatusInternalServerError, code: "internal"}
 
-// verdictOn looks err up in the table.
+// answers are what the errors of statements come to, by the router's verdict on
+// them.
+var answers = map[shardrouter.Verdict]verdict{
+	shardrouter.VerdictLost:       {status: http.StatusServiceUnavailable, code: "connection_lost"},
+	shardrouter.VerdictReadOnly:   {status: http.StatusServiceUnavailable, code: "read_only", retry: true},
+	shardrouter.VerdictBusy:       {status: http.StatusServiceUnavailable, code: "busy", retry: true},
+	shardrouter.VerdictRolledBack: {status: http.StatusServiceUnavailable, code: "conflict", retry: true},
+}
+
+// verdictOn looks err up in the tables.
 func verdictOn(err error) verdict {
 	for _, v := range verdicts {
 		if errors.Is(err, v.err) {
 			return v
 		}
+	}
+	if v, ok := answers[shardrouter.VerdictOf(err)]; ok {
+		return v
 	}
 	return unexpected
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardhop/shardhop/middleware"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -48,7 +50,12 @@ func TestVerdicts(t *testing.T) {
 		{fmt.Errorf("%w: %w", middleware.ErrNotStored, errors.New("redis: down")), 503, "unavailable", true, "the store will be back"},
 		{driver.ErrBadConn, 503, "connection_lost", false, "something may have run"},
 		{sql.ErrConnDone, 503, "connection_lost", false, "a lease that was lost"},
-		{context.DeadlineExceeded, 503, "timeout", true, "the handler's own limit"},
+		{context.DeadlineExceeded, 503, "timeout", false, "the handler's own limit, under which something may have run"},
+		{&shardrouter.RolledBackError{Shard: "a", Runs: 10, Err: &mysql.MySQLError{Number: 1213}}, 503, "conflict", true, "nothing of it was committed"},
+		{&mysql.MySQLError{Number: 1213, Message: "Deadlock found"}, 503, "conflict", true, "the server rolled it back"},
+		{&mysql.MySQLError{Number: 1290, Message: "The MariaDB server is running with the --read-only option"}, 503, "read_only", true, "the statement did not run"},
+		{&mysql.MySQLError{Number: 1053, Message: "Server shutdown in progress"}, 503, "connection_lost", false, "something may have run"},
+		{&mysql.MySQLError{Number: 1062, Message: "Duplicate entry"}, 500, "internal", false, "the application's own to answer"},
 		{sql.ErrNoRows, 500, "internal", false, "the application's own to answer"},
 	}
 	for _, tt := range tests {

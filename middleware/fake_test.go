@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shardhop/shardhop/middleware"
@@ -43,7 +44,8 @@ type fleet struct {
 	next   map[string]int // first assignments, by group
 	out    int
 	leases []string // every shard lent, in order
-	err    error    // what Lease answers instead
+	last   *loan
+	err    error // what Lease answers instead
 	// onLease and onRelease run without mu.
 	onLease   func(ctx context.Context, rt middleware.Route)
 	onRelease func(shard string)
@@ -137,7 +139,8 @@ func (f *fleet) lendLocked(shard string) *loan {
 	}
 	f.out++
 	f.leases = append(f.leases, shard)
-	return &loan{fleet: f, shard: shard, conn: conn}
+	f.last = &loan{fleet: f, shard: shard, conn: conn}
+	return f.last
 }
 
 func (f *fleet) set(shard string, down bool) {
@@ -151,13 +154,15 @@ type loan struct {
 	shard string
 	conn  *sql.Conn
 	once  sync.Once
+	dead  atomic.Bool
 }
 
 func (l *loan) Conn() *sql.Conn { return l.conn }
 func (l *loan) Shard() string   { return l.shard }
-func (l *loan) Release()        { l.ReleaseAfter(func() {}) }
+func (l *loan) Alive() bool     { return !l.dead.Load() }
+func (l *loan) Release()        { l.ReleaseAfter(context.Background(), func() {}) }
 
-func (l *loan) ReleaseAfter(cancel context.CancelFunc) {
+func (l *loan) ReleaseAfter(_ context.Context, cancel context.CancelFunc) {
 	cancel()
 	l.once.Do(func() {
 		if l.fleet.onRelease != nil {

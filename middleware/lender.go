@@ -23,8 +23,9 @@ type layout interface {
 type lease interface {
 	Conn() *sql.Conn
 	Shard() string
+	Alive() bool
 	Release()
-	ReleaseAfter(cancel context.CancelFunc)
+	ReleaseAfter(ctx context.Context, cancel context.CancelFunc)
 }
 
 // pools makes a lender of a router.

@@ -73,14 +73,23 @@ func (s *seat) acquire(ctx context.Context) (lease, error) {
 	return l, s.install(ctx, l, ch)
 }
 
-// present returns the lease that the seat holds, nil when there is none.
+// present returns the lease that the seat holds, nil when there is none. One
+// whose connection is gone is given back first.
 func (s *seat) present() (lease, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.ended {
+		s.mu.Unlock()
 		return nil, ErrRequestEnded
 	}
-	return s.lease, nil
+	l := s.lease
+	if l == nil || l.Alive() {
+		s.mu.Unlock()
+		return l, nil
+	}
+	s.vacateLocked()
+	s.mu.Unlock()
+	l.Release()
+	return nil, nil
 }
 
 // enter waits for the turn. Who got it must leave.
@@ -157,7 +166,7 @@ func (s *seat) end() {
 		s.cancel()
 		return
 	}
-	l.ReleaseAfter(s.cancel)
+	l.ReleaseAfter(s.ctx, s.cancel)
 }
 
 func (s *seat) vacateLocked() lease {

@@ -17,6 +17,9 @@ import (
 // forwards; only a change of the driver itself can cause it.
 var errForeignDriver = errors.New("shardrouter: the MySQL driver lacks an interface that database/sql uses")
 
+// errProtocol: the driver could make nothing of what a server sent.
+var errProtocol = errors.New("malformed answer of the server")
+
 // errNotWritable: a node of several answers, but takes no writes.
 var errNotWritable = errors.New("node is read-only")
 
@@ -60,7 +63,7 @@ func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
 	if !ok {
 		return nil, errors.Join(errForeignDriver, inner.Close())
 	}
-	return &serverConn{mysqlConn: conn, wire: slot.wire, era: e, node: n.addr, lastUsed: time.Now()}, nil
+	return &serverConn{mysqlConn: conn, wire: slot.wire, era: e, node: n, lastUsed: time.Now()}, nil
 }
 
 // handshake has the driver connect. It trusts the lengths in what a server
@@ -70,7 +73,7 @@ func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
 func (n *node) handshake(ctx context.Context) (conn driver.Conn, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			conn, err = nil, fmt.Errorf("%w: %v", errGreeting, p)
+			conn, err = nil, fmt.Errorf("%w: %v", errProtocol, p)
 		}
 	}()
 	return n.dial.Connect(ctx)
@@ -79,12 +82,9 @@ func (n *node) handshake(ctx context.Context) (conn driver.Conn, err error) {
 // connector opens the connections of one shard's sql.DB: to the node that took
 // writes last time, or else to the first one that does.
 type connector struct {
-	nodes     []*node
-	timeout   time.Duration // of one connection attempt
-	pingAfter time.Duration // see pingAfter
-	era       *atomic.Pointer[era]
-	discarded *atomic.Uint64 // connections not lent again for what was left on them
-	writer    atomic.Int32   // index into nodes
+	pool   *pool
+	nodes  []*node
+	writer atomic.Int32 // index into nodes
 }
 
 var _ driver.Connector = (*connector)(nil)
@@ -94,7 +94,7 @@ func (c *connector) Driver() driver.Driver { return c.nodes[0].dial.Driver() }
 // Connect dials the nodes in turn. Each gets its part of the time that ctx
 // leaves, so that a silent one does not use up the time of the others.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	current := c.era.Load()
+	current := c.pool.era.Load()
 	first := int(c.writer.Load())
 	var errs []error
 	for i := range c.nodes {
@@ -134,7 +134,7 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 			return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
 		}
 	}
-	conn.pingAfter, conn.discarded = c.pingAfter, c.discarded
+	conn.pool = c.pool
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
 }
@@ -155,11 +155,12 @@ func (c *connector) prefer(found []healthcache.Node) {
 
 // share is the time that one of the nodes left may take.
 func (c *connector) share(ctx context.Context, left int) time.Duration {
+	limit := c.pool.cfg.ConnectTimeout
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return c.timeout
+		return limit
 	}
-	return min(c.timeout, time.Until(deadline)/time.Duration(left))
+	return min(limit, time.Until(deadline)/time.Duration(left))
 }
 
 // nodeOf finds the address in the error of an attempt; empty when it names none.
@@ -171,8 +172,8 @@ func nodeOf(err error) string {
 	return ""
 }
 
-func newConnector(cfgs []*mysql.Config, timeout time.Duration, e *atomic.Pointer[era], discarded *atomic.Uint64) (*connector, error) {
-	c := &connector{timeout: timeout, pingAfter: pingAfter, era: e, discarded: discarded}
+func newConnector(p *pool, cfgs []*mysql.Config) (*connector, error) {
+	c := &connector{pool: p}
 	for _, cfg := range cfgs {
 		n, err := newNode(cfg)
 		if err != nil {

@@ -18,6 +18,7 @@ const (
 	erNetWriteInterrupted      = 1161
 	erNewAbortingConnection    = 1184
 	erTooManyUserConnections   = 1203
+	erLockWaitTimeout          = 1205
 	erLockDeadlock             = 1213
 	erUserLimitReached         = 1226
 	erOptionPreventsStatement  = 1290

@@ -28,6 +28,18 @@ var (
 	// ErrTxEnded: the server had already ended the transaction; the statement
 	// was not sent.
 	ErrTxEnded = errors.New("shardrouter: the server has ended this transaction")
+	// ErrTxOpen: a transaction is open on the connection already. A second one
+	// would commit the first; run both in one, or one after the other.
+	ErrTxOpen = errors.New("shardrouter: a transaction is already open on this connection")
+	// ErrImplicitCommit: the statement, such as DDL or BEGIN, would commit the
+	// transaction in which it stands; it was not sent.
+	ErrImplicitCommit = errors.New("shardrouter: the statement would commit its transaction")
+	// ErrRolledBack: the transaction was rolled back by the server as often as
+	// it was run, or could not be run again in time. Nothing of it was
+	// committed; try again later.
+	ErrRolledBack = errors.New("shardrouter: transaction rolled back")
+	// ErrReleased: the connection was given back inside its transaction.
+	ErrReleased = errors.New("shardrouter: the lease was released inside its transaction")
 	// ErrRowsOpen: rows of an earlier query are still open on the connection;
 	// the statement was not sent. Close them, or read them to the end, first.
 	ErrRowsOpen = errors.New("shardrouter: rows are still open on this connection")
@@ -78,6 +90,20 @@ func (a Attempt) String() string {
 	}
 	return fmt.Sprintf("%s: %s after %v: %v", name, a.Verdict, a.Duration.Round(time.Millisecond), a.Err)
 }
+
+// RolledBackError is the evidence of an [ErrRolledBack].
+type RolledBackError struct {
+	Shard string
+	Runs  int   // of the body
+	Err   error // of the last run
+}
+
+func (e *RolledBackError) Error() string {
+	return fmt.Sprintf("%v %d times (shard %s): %v", ErrRolledBack, e.Runs, e.Shard, e.Err)
+}
+
+// Unwrap gives ErrRolledBack and the evidence.
+func (e *RolledBackError) Unwrap() []error { return []error{ErrRolledBack, e.Err} }
 
 // OutcomeError is the evidence of an [ErrOutcomeUnknown].
 type OutcomeError struct {

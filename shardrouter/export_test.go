@@ -44,4 +44,4 @@ func AttemptsOf(err error) []Attempt {
 
 // AlwaysPing has idle connections of shard pinged however fresh they are. Call
 // it before there are any.
-func (r *Router) AlwaysPing(shard string) { r.pools[shard].connector.pingAfter = 0 }
+func (r *Router) AlwaysPing(shard string) { r.pools[shard].pingAfter = 0 }

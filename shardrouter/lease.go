@@ -49,44 +49,58 @@ func (l *Lease) Shard() string { return l.pool.shard.Name }
 
 // Node is the address of the server, host:port. It is for logs, not for
 // clients.
-func (l *Lease) Node() string { return l.server.node }
+func (l *Lease) Node() string { return l.server.node.addr }
+
+// Alive reports whether the connection can still be used, as far as this side
+// knows: a statement whose context ended, and a shard that was found down, end
+// it.
+func (l *Lease) Alive() bool { return !l.released.Load() && !l.server.wire.gone() }
 
 // Release gives the connection back. It is idempotent. Rows or a transaction
 // that the holder left open are reported as a leak; their connection is cut
 // and never lent again. Release waits at most a quarter of a second for them.
-func (l *Lease) Release() { l.ReleaseAfter(nil) }
+func (l *Lease) Release() { l.ReleaseAfter(context.Background(), func() {}) }
 
-// ReleaseAfter is Release for a holder whose statements run under a context:
-// cancel, which ends that context, is called after the look for leaks and
-// before the connection goes back, so that database/sql closes what is open.
-func (l *Lease) ReleaseAfter(cancel context.CancelFunc) {
+// ReleaseAfter is Release for a holder whose statements run under ctx, which
+// cancel ends. cancel is called after the look for leaks and before the
+// connection goes back, so that database/sql closes what is open. What is open
+// because ctx ended before, as when a client leaves, is no leak.
+func (l *Lease) ReleaseAfter(ctx context.Context, cancel context.CancelFunc) {
 	first := l.released.CompareAndSwap(false, true)
-	leaked := first && l.server.uses.any()
-	if cancel != nil {
-		cancel()
-	}
+	leaked := first && ctx.Err() == nil && l.server.uses.any()
+	cancel()
 	if !first {
 		return
 	}
-	if leaked {
+	if stuck := !l.giveBack(); leaked || stuck {
 		l.reportLeak()
 	}
-	l.giveBack()
 	l.holder.remove(l)
 	l.pool.back(l)
 }
 
 // giveBack closes the sql.Conn. Its Close would block for as long as anything
 // is open on it, so a connection that stays in use is cut and left to be
-// closed by its last user.
-func (l *Lease) giveBack() {
+// closed by its last user; giveBack then returns false.
+func (l *Lease) giveBack() bool {
 	if l.server.uses.any() && !waitFor(l.server.uses.over(), leakGrace) {
-		l.server.wire.cut()
-		l.server.uses.whenOver(func() { _ = l.conn.Close() })
-		return
+		l.abandon()
+		return false
 	}
 	// ErrConnDone and errors of a dead connection: it is gone either way.
 	_ = l.conn.Close()
+	return true
+}
+
+// abandon cuts a connection that somebody still uses, and ends what the driver
+// runs for it as soon as no statement is under way, which after the cut is
+// soon. sql.DB lets go of it when the last rows and transaction are closed.
+func (l *Lease) abandon() {
+	l.server.wire.cut()
+	go func() {
+		_ = l.conn.Raw(func(any) error { return l.server.Close() })
+	}()
+	l.server.uses.whenOver(func() { _ = l.conn.Close() })
 }
 
 func (l *Lease) reportLeak() {
@@ -120,7 +134,11 @@ type holderKey struct{}
 // Track returns a context that remembers the leases taken under it. A second
 // lease of the same shard, taken while the first is out and no connection is
 // free, then fails at once with ErrNestedLease instead of waiting for itself.
+// A context that is tracked already is returned as it is.
 func Track(ctx context.Context) context.Context {
+	if holderOf(ctx) != nil {
+		return ctx
+	}
 	return context.WithValue(ctx, holderKey{}, &holder{})
 }
 

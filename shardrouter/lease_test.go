@@ -3,9 +3,12 @@ package shardrouter_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -53,7 +56,7 @@ func TestLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			l.ReleaseAfter(cancel)
+			l.ReleaseAfter(request, cancel)
 			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("the release blocked for %v", took)
 			}
@@ -66,6 +69,11 @@ func TestLeaks(t *testing.T) {
 				t.Errorf("the next holder sees %d rows of the leaked transaction (%v)", n, err)
 			}
 			next.Release()
+			if !tt.request {
+				lab.Eventually(t, 5*time.Second, "the driver runs nothing for the leaked connection", func() bool {
+					return driverGoroutines() <= 1 // the next holder's
+				})
+			}
 			closeLate()
 			lab.Eventually(t, 5*time.Second, "the leaked connection is closed", func() bool {
 				return f.OpenServerConns("server_1") <= 1
@@ -162,5 +170,57 @@ func TestStatementWhileRowsAreOpen(t *testing.T) {
 	}
 	if err := l.Conn().PingContext(t.Context()); err != nil {
 		t.Errorf("after the rows: %v", err)
+	}
+}
+
+// driverGoroutines counts the connections for which the driver runs a goroutine.
+func driverGoroutines() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return strings.Count(string(stacks), "mysql.(*mysqlConn).startWatcher.func1")
+}
+
+// A client that leaves in mid-transaction makes database/sql roll back; that is
+// no leak of the handler's.
+func TestAbortIsNoLeak(t *testing.T) {
+	f := newFleet(t, 1)
+	for range 20 {
+		l := f.lease(t, "server_1")
+		request, leave := context.WithCancel(t.Context())
+		tx, err := l.Conn().BeginTx(request, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		l.ReleaseAfter(request, leave)
+		_ = tx.Rollback()
+	}
+	if n := f.leaked(); n != 0 {
+		t.Errorf("%d leaks reported", n)
+	}
+}
+
+// A statement that ends with its own context takes the connection along, and
+// says nothing about the shard.
+func TestLeaseKnowsThatItsConnectionIsGone(t *testing.T) {
+	f := newFleet(t, 1)
+	l := f.lease(t, "server_1")
+	defer l.Release()
+	if !l.Alive() {
+		t.Fatal("a fresh lease is not alive")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := l.Conn().ExecContext(ctx, "DO SLEEP(5)"); err == nil {
+		t.Fatal("the statement outlived its context")
+	}
+	if l.Alive() {
+		t.Error("the lease takes its dead connection for alive")
+	}
+	if _, err := l.Conn().ExecContext(t.Context(), "DO 1"); err == nil {
+		t.Error("the dead connection answered")
+	}
+	if s := f.Health().View("server_1").State; s != healthcache.Up {
+		t.Errorf("server_1 is %q after a timeout of the handler's own, want up", s)
 	}
 }

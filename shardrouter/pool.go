@@ -25,9 +25,11 @@ type pool struct {
 	db        *sql.DB
 	bulkhead  *bulkhead
 	suspect   func(shard, reason string)
+	pingAfter time.Duration // see pingAfter
 
-	era     atomic.Pointer[era]
-	counter counters
+	era      atomic.Pointer[era]
+	emptying atomic.Bool // see keepIdle
+	counter  counters
 
 	mu  sync.Mutex // guards out; held for moments by requests and probes
 	out map[*Lease]struct{}
@@ -40,18 +42,19 @@ type counters struct {
 
 func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*pool, error) {
 	p := &pool{
-		shard:    shard,
-		cfg:      cfg,
-		bulkhead: newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
-		suspect:  suspect,
-		out:      make(map[*Lease]struct{}),
+		shard:     shard,
+		cfg:       cfg,
+		bulkhead:  newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
+		suspect:   suspect,
+		pingAfter: pingAfter,
+		out:       make(map[*Lease]struct{}),
 	}
 	p.era.Store(newEra())
 	nodes, err := parseDSN(shard.DSN, cfg.driverTimeouts())
 	if err != nil {
 		return nil, err
 	}
-	if p.connector, err = newConnector(nodes, cfg.ConnectTimeout, &p.era, &p.counter.discarded); err != nil {
+	if p.connector, err = newConnector(p, nodes); err != nil {
 		return nil, err
 	}
 	p.db = sql.OpenDB(p.connector)
@@ -155,11 +158,16 @@ func (p *pool) report(a Attempt) {
 		p.counter.busy.Add(1)
 	} else {
 		p.counter.failures.Add(1)
-		p.suspect(p.shard.Name, a.Verdict.String()+": "+reason(a.Err))
+		p.suspectFor(a.Verdict, a.Err)
 	}
 	if f := p.cfg.Observer.Attempt; f != nil {
 		f(a)
 	}
+}
+
+// suspectFor raises the suspicion that an error gives.
+func (p *pool) suspectFor(v Verdict, err error) {
+	p.suspect(p.shard.Name, v.String()+": "+reason(err))
 }
 
 // classify gives the verdict on err, with the configured override.
@@ -181,7 +189,18 @@ func (p *pool) cut() {
 // dropIdle closes the connections that nobody holds.
 func (p *pool) dropIdle() {
 	p.db.SetMaxIdleConns(0)
-	p.db.SetMaxIdleConns(p.shard.MaxConns)
+	if !p.emptying.Load() {
+		p.db.SetMaxIdleConns(p.shard.MaxConns)
+	}
+}
+
+// keepIdle says whether connections that come back are kept for the next
+// request. Those of a drained shard are closed, so that none is left there.
+func (p *pool) keepIdle(keep bool) {
+	if p.emptying.Swap(!keep) != keep {
+		return // as before
+	}
+	p.dropIdle()
 }
 
 func (p *pool) stats() Stats {

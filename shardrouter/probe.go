@@ -74,8 +74,8 @@ func (p *pool) probeNode(ctx context.Context, n *node) (healthcache.Node, error)
 	found := healthcache.Node{Addr: n.addr}
 	conn, err := n.connect(ctx, p.era.Load())
 	if err == nil {
-		defer func() { _ = conn.Close() }() // a probe's connection has nothing to lose
 		found.Role, err = n.role(ctx, conn)
+		_ = conn.Close() // a probe's connection has nothing to lose
 	}
 	switch {
 	case err == nil && found.Role == rolePrimary:
@@ -159,8 +159,14 @@ func unknownVariable(err error) bool {
 	return errors.As(err, &me) && (me.Number == 1193 || me.Number == 1105)
 }
 
-// queryRow reads the first row of a query, below database/sql.
+// queryRow reads the first row of a query, below database/sql. The driver
+// panics on some malformed answers; here that is an error like any other.
 func queryRow(ctx context.Context, conn driver.QueryerContext, query string, columns int) (row []driver.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errProtocol, p)
+		}
+	}()
 	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {
 		return nil, err

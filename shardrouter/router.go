@@ -156,7 +156,7 @@ func (r *Router) one(ctx context.Context, shard string, fn func(context.Context,
 	if err != nil {
 		return err
 	}
-	defer lease.ReleaseAfter(cancel)
+	defer lease.ReleaseAfter(ctx, cancel)
 	return fn(ctx, shard, lease.Conn())
 }
 
@@ -214,6 +214,7 @@ func (r *Router) changed(c healthcache.Change) {
 	if c.Next.State == healthcache.ReadOnly {
 		p.dropIdle()
 	}
+	p.keepIdle(!drained(r.health.View(c.Shard)))
 	if f := r.cfg.Observer.Health; f != nil {
 		f(c)
 	}

@@ -175,31 +175,43 @@ func (s *search) judge(shard string, err error) error {
 	return nil
 }
 
-// lastResort probes what is said to be out of service, the route's own shard
-// first, and takes the first that answers. Concurrent requests share a probe.
+// lastResort probes what is said to be out of service, all at once, and takes
+// the first that answers, in the order of the candidates. Concurrent requests
+// share a probe.
 func (s *search) lastResort(ctx context.Context) (*Lease, error) {
-	_, left := s.candidates()
-	left = s.untried(left)
-	for i, shard := range left {
-		share := time.Until(s.deadline) / time.Duration(len(left)-i)
-		if share <= 0 {
-			break
-		}
-		checkCtx, cancel := context.WithTimeout(ctx, share)
-		view := s.r.health.Check(checkCtx, shard)
-		cancel()
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if !usable(view) {
+	_, order := s.candidates()
+	order = s.untried(order)
+	checkCtx, cancel := context.WithDeadline(ctx, s.deadline)
+	defer cancel()
+	found := make([]chan bool, len(order))
+	for i, shard := range order {
+		found[i] = make(chan bool, 1)
+		go func() { found[i] <- s.answers(checkCtx, shard) }()
+	}
+	for i, shard := range order {
+		if !<-found[i] {
 			continue
 		}
-		lease, err := s.try(ctx, shard, len(left)-i)
+		lease, err := s.try(ctx, shard, len(order)-i)
 		if lease != nil || err != nil {
 			return lease, err
 		}
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	return nil, s.unavailable()
+}
+
+// answers probes a shard, and once more if the verdict came sooner than a
+// silent server's takes: it may have been that of a probe which began before
+// the shard was back.
+func (s *search) answers(ctx context.Context, shard string) bool {
+	start := time.Now()
+	if usable(s.r.health.Check(ctx, shard)) {
+		return true
+	}
+	return ctx.Err() == nil && time.Since(start) < s.r.cfg.ProbeTimeout && usable(s.r.health.Check(ctx, shard))
 }
 
 func (s *search) unavailable() error {

@@ -424,3 +424,139 @@ func TestRouterPrintsNoPassword(t *testing.T) {
 		}
 	}
 }
+
+// The last resort asks all shards at once, and a server that has just come back
+// is not judged by a probe that began before.
+func TestLastResort(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(c *shardrouter.Config) { c.ProbeTimeout = time.Second })
+	f.set(faultproxy.Silent, f.Shards()...)
+	f.wait(t, healthcache.Down, f.Shards()...)
+	start := time.Now()
+	if _, err := f.Lease(t.Context(), on("server_1"), ""); !isUnavailable(err, shardrouter.ErrUnavailable) {
+		t.Errorf("got %v, want an UnavailableError", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("three silent shards took %v, one after the other", took)
+	}
+	f.set(faultproxy.Pass, f.Shards()...)
+	if got := f.served(t, "server_2"); got != "server_2" {
+		t.Errorf("right after recovery a session on server_2 was served by %s", got)
+	}
+}
+
+// Nothing of ours stays on a drained shard but the probe's connection.
+func TestDrainedShardIsLeftEmpty(t *testing.T) {
+	f := newFleet(t, 2)
+	busy := f.lease(t, "server_1")
+	f.lease(t, "server_1").Release()
+	if err := f.Health().Drain(t.Context(), "server_1", "upgrade", 0); err != nil {
+		t.Fatal(err)
+	}
+	lab.Eventually(t, 5*time.Second, "idle connections are closed", func() bool {
+		return f.OpenServerConns("server_1") == 1
+	})
+	busy.Release()
+	lab.Eventually(t, 5*time.Second, "the last one is closed when it comes back", func() bool {
+		return f.OpenServerConns("server_1") == 0
+	})
+	if err := f.Health().Undrain(t.Context(), "server_1"); err != nil {
+		t.Fatal(err)
+	}
+	lab.Eventually(t, 5*time.Second, "connections are kept again", func() bool {
+		f.lease(t, "server_1").Release()
+		return f.OpenServerConns("server_1") == 1
+	})
+}
+
+// A job inside of a request that holds the only connection.
+func TestEachInsideARequestDoesNotWaitForItself(t *testing.T) {
+	f := newFleet(t, 1, func(c *shardrouter.Config) { c.Shards[0].MaxConns = 1 })
+	ctx := shardrouter.Track(t.Context())
+	l, err := f.Lease(ctx, on("server_1"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	start := time.Now()
+	err = f.Each(ctx, func(context.Context, string, *sql.Conn) error { return nil })
+	if !errors.Is(err, shardrouter.ErrNestedLease) {
+		t.Errorf("got %v, want ErrNestedLease", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("took %v, want at once", took)
+	}
+}
+
+// Something that greets like a MySQL server and then talks nonsense must not
+// end the process, neither from a probe nor from a request.
+func TestServerThatTalksNonsense(t *testing.T) {
+	const ok = "\x07\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00"
+	answers := map[string]string{
+		"a refusal of one byte": "\x01\x00\x00\x01\xff",
+		"a short OK":            "\x01\x00\x00\x01\x00",
+		"many columns":          "\x01\x00\x00\x01\xfe",
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			router, err := shardrouter.New(shardrouter.Config{
+				HealthInterval: 50 * time.Millisecond,
+				Logger:         quiet(),
+				Shards: []shardrouter.Shard{
+					{Name: "nonsense", DSN: dsnAt(pretender(t, ok, answer))},
+					{Name: "right", DSN: dsnAt(server.Addr())},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer router.Close()
+			lab.Eventually(t, 10*time.Second, "the probe has given it up", func() bool {
+				return router.Health().View("nonsense").State == healthcache.Down
+			})
+			l, err := router.Lease(t.Context(), on("nonsense"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Release()
+			if l.Shard() != "right" {
+				t.Errorf("served by %s", l.Shard())
+			}
+		})
+	}
+}
+
+// pretender greets as a MySQL server does, lets everybody in with login, and
+// gives the same answer to every command.
+func pretender(t *testing.T, login, answer string) (addr string) {
+	t.Helper()
+	greeting := "\x0a8.0.31\x00\x01\x00\x00\x00abcdefgh\x00\xff\xf7\x21\x02\x00\xff\x81\x15" +
+		strings.Repeat("\x00", 10) + "abcdefghijkl\x00mysql_native_password\x00"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	serve := func(c net.Conn) {
+		defer c.Close()
+		_, _ = io.WriteString(c, string([]byte{byte(len(greeting)), 0, 0, 0})+greeting)
+		buf := make([]byte, 4096)
+		for say := login; ; say = answer {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, say)
+		}
+	}
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { serve(c) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return l.Addr().String()
+}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // pingAfter is how long a pooled connection may have been idle before it is
@@ -30,14 +33,16 @@ var _ mysqlConn = (*serverConn)(nil)
 
 // serverConn is one connection to one node, as database/sql sees it. Beyond
 // the driver's own connection it knows its wire, its era, what the holder has
-// left open, and whether the server has ended the present transaction.
-// database/sql calls it from one goroutine at a time.
+// left open or behind, and whether the server has ended the present
+// transaction. database/sql calls it from one goroutine at a time.
 type serverConn struct {
 	mysqlConn
 	wire *wire // nil: see wire
 	era  *era
-	node string
-	// untie ends the tie to the era; nil for a connection of a probe.
+	node *node
+	// pool and untie are nil for a connection of a probe. untie ends the tie to
+	// the era.
+	pool  *pool
 	untie func() bool
 
 	uses uses // safe for any goroutine
@@ -45,12 +50,10 @@ type serverConn struct {
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
 	lost atomic.Bool
 
-	lastUsed  time.Time
-	pingAfter time.Duration
-	tx        txState
-	rows      int  // results that are open
-	tainted   bool // a statement may have left something behind; see leavesResidue
-	discarded *atomic.Uint64
+	lastUsed time.Time
+	tx       txState
+	rows     int  // results that are open
+	tainted  bool // a statement may have left something behind; see leavesResidue
 }
 
 // txState is what is known of the transaction under way.
@@ -62,23 +65,77 @@ type txState struct {
 	ended bool
 }
 
-func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
 	if err := c.admit(query); err != nil {
 		return nil, err
 	}
 	c.uses.begin()
-	defer c.uses.end()
-	res, err := c.mysqlConn.ExecContext(ctx, query, args)
-	return res, c.note(err)
+	defer c.after(&err)
+	return c.mysqlConn.ExecContext(ctx, query, args)
 }
 
-func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
 	if err := c.admit(query); err != nil {
 		return nil, err
 	}
 	c.uses.begin()
-	rows, err := c.mysqlConn.QueryContext(ctx, query, args)
-	return c.wrapRows(rows, c.note(err))
+	defer c.after(&err)
+	return c.opened(c.mysqlConn.QueryContext(ctx, query, args))
+}
+
+func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
+	if err := c.admit(query); err != nil {
+		return nil, err
+	}
+	c.uses.begin()
+	defer c.after(&err)
+	inner, err := c.mysqlConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	full, ok := inner.(mysqlStmt)
+	if !ok {
+		return nil, errForeignDriver
+	}
+	return &serverStmt{mysqlStmt: full, conn: c}, nil
+}
+
+func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+// BeginTx refuses a second transaction: START TRANSACTION would commit the
+// first.
+func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx driver.Tx, err error) {
+	if c.tx.open {
+		return nil, ErrTxOpen
+	}
+	if err := c.free(); err != nil {
+		return nil, err
+	}
+	c.uses.begin()
+	defer c.after(&err)
+	c.lost.Store(false)
+	inner, err := c.mysqlConn.BeginTx(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	c.tx = txState{open: true, readOnly: opts.ReadOnly}
+	c.uses.begin()
+	return &serverTx{tx: inner, conn: c}, nil
+}
+
+func (c *serverConn) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+func (c *serverConn) Ping(ctx context.Context) (err error) {
+	if err := c.free(); err != nil {
+		return err
+	}
+	c.uses.begin()
+	defer c.after(&err)
+	return c.mysqlConn.Ping(ctx)
 }
 
 // admit refuses a statement that must not be sent now, and remembers one that
@@ -87,15 +144,22 @@ func (c *serverConn) admit(query string) error {
 	if err := c.free(); err != nil {
 		return err
 	}
+	if c.tx.open && endsTransaction(query) {
+		return ErrImplicitCommit
+	}
 	c.tainted = c.tainted || leavesResidue(query)
 	return nil
 }
 
 // free refuses what would run outside of an ended transaction, or in the middle
 // of an open result, for which the driver knows only an error that makes
-// database/sql close the connection under the result and wait for it.
+// database/sql close the connection under the result and wait for it. What is
+// said of a connection that this side has closed is no evidence of the server.
 func (c *serverConn) free() error {
 	switch {
+	case c.wire.gone():
+		c.lost.Store(true)
+		return driver.ErrBadConn
 	case c.tx.ended:
 		return ErrTxEnded
 	case c.rows > 0:
@@ -104,54 +168,53 @@ func (c *serverConn) free() error {
 	return nil
 }
 
-func (c *serverConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	if err := c.admit(query); err != nil {
-		return nil, err
+// after is deferred around every call of the driver, which counts as a use of
+// the connection, and judges its error. A driver that panics on what a server
+// sent has lost its connection.
+func (c *serverConn) after(err *error) {
+	if p := recover(); p != nil {
+		*err = c.broken(p)
 	}
-	c.uses.begin()
-	defer c.uses.end()
-	inner, err := c.mysqlConn.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, c.note(err)
-	}
-	stmt, ok := inner.(mysqlStmt)
-	if !ok {
-		return nil, errForeignDriver
-	}
-	return &serverStmt{mysqlStmt: stmt, conn: c}, nil
+	c.note(*err)
+	c.uses.end()
 }
 
-func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
-	return c.PrepareContext(context.Background(), query)
+// broken gives the connection up after a panic of the driver.
+func (c *serverConn) broken(p any) error {
+	c.wire.cut()
+	c.lost.Store(true)
+	return fmt.Errorf("%w: %v", errProtocol, p)
 }
 
-func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if err := c.free(); err != nil {
-		return nil, err
+// note remembers what an error means for the transaction under way, and raises
+// a suspicion if it speaks against the server.
+func (c *serverConn) note(err error) {
+	if err == nil || c.pool == nil || isContextError(err) {
+		return
 	}
-	c.uses.begin()
-	c.lost.Store(false)
-	tx, err := c.mysqlConn.BeginTx(ctx, opts)
-	if err != nil {
-		c.uses.end()
-		return nil, err
+	v := c.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly})
+	switch {
+	case v == VerdictLost, v == VerdictReadOnly:
+		c.lost.Store(true)
+		c.pool.suspectFor(v, err)
+	case !c.tx.open:
+	case v == VerdictRolledBack, c.rolledBackByTimeout(err):
+		c.tx.ended = true
 	}
-	c.tx = txState{open: true, readOnly: opts.ReadOnly}
-	return &serverTx{tx: tx, conn: c}, nil
 }
 
-func (c *serverConn) Begin() (driver.Tx, error) {
-	return c.BeginTx(context.Background(), driver.TxOptions{})
-}
-
-// Ping fails while rows are open, for the reason that free tells.
-func (c *serverConn) Ping(ctx context.Context) error {
-	if err := c.free(); err != nil {
-		return err
+// rolledBackByTimeout reports whether err is a lock-wait timeout and the server
+// is set up to roll the whole transaction back then, not the statement alone.
+// Where it does not say, it is taken to be.
+func (c *serverConn) rolledBackByTimeout(err error) bool {
+	var me *mysql.MySQLError
+	if !errors.As(err, &me) || me.Number != erLockWaitTimeout {
+		return false
 	}
-	c.uses.begin()
-	defer c.uses.end()
-	return c.mysqlConn.Ping(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	row, err := queryRow(ctx, c.mysqlConn, "SELECT @@global.innodb_rollback_on_timeout", 1)
+	return err != nil || isOn(row[0])
 }
 
 // ResetSession is called before a pooled connection is lent again. Everything
@@ -161,7 +224,7 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	if !c.fit() || c.mysqlConn.ResetSession(ctx) != nil {
 		return driver.ErrBadConn
 	}
-	if time.Since(c.lastUsed) < c.pingAfter {
+	if time.Since(c.lastUsed) < c.pool.pingAfter {
 		return nil
 	}
 	if c.Ping(ctx) != nil {
@@ -174,10 +237,14 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 func (c *serverConn) IsValid() bool {
 	c.lastUsed = time.Now()
 	if c.tainted {
-		c.discarded.Add(1)
+		c.pool.counter.discarded.Add(1)
 		return false
 	}
 	return c.fit() && c.mysqlConn.IsValid()
+}
+
+func (c *serverConn) fit() bool {
+	return !c.era.ended() && !c.wire.gone() && !c.tx.open
 }
 
 func (c *serverConn) Close() error {
@@ -187,67 +254,8 @@ func (c *serverConn) Close() error {
 	return c.mysqlConn.Close()
 }
 
-func (c *serverConn) fit() bool {
-	return !c.era.ended() && !c.wire.gone() && !c.tx.open
-}
-
-// note remembers what an error means for the transaction under way.
-func (c *serverConn) note(err error) error {
-	if err == nil || !c.tx.open || isContextError(err) {
-		return err
-	}
-	switch classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly}) {
-	case VerdictRolledBack:
-		c.tx.ended = true
-	case VerdictLost, VerdictReadOnly:
-		c.lost.Store(true)
-	}
-	return err
-}
-
 // isContextError reports whether a statement ended because its own context did,
 // which says nothing about the server.
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
-
-// serverTx is a transaction on a serverConn.
-type serverTx struct {
-	tx   driver.Tx
-	conn *serverConn
-}
-
-// Commit sends COMMIT, unless the server has ended the transaction already: a
-// COMMIT would then confirm nothing and hide it.
-func (t *serverTx) Commit() error {
-	defer t.close()
-	if t.conn.tx.ended {
-		_ = t.tx.Rollback()
-		return ErrTxEnded
-	}
-	mark := t.conn.wire.mark()
-	if err := t.tx.Commit(); err != nil {
-		return &commitError{err: err, sent: t.conn.wire.sentSince(mark)}
-	}
-	return nil
-}
-
-func (t *serverTx) Rollback() error {
-	defer t.close()
-	return t.tx.Rollback()
-}
-
-func (t *serverTx) close() {
-	t.conn.tx = txState{}
-	t.conn.uses.end()
-}
-
-// commitError is a failed COMMIT with the one fact that decides what it means:
-// whether it was sent.
-type commitError struct {
-	err  error
-	sent bool
-}
-
-func (e *commitError) Error() string { return e.err.Error() }
-func (e *commitError) Unwrap() error { return e.err }

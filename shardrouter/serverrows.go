@@ -32,57 +32,73 @@ type serverStmt struct {
 	conn *serverConn
 }
 
-func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
 	if err := s.conn.free(); err != nil {
 		return nil, err
 	}
 	s.conn.uses.begin()
-	defer s.conn.uses.end()
-	res, err := s.mysqlStmt.ExecContext(ctx, args)
-	return res, s.conn.note(err)
+	defer s.conn.after(&err)
+	return s.mysqlStmt.ExecContext(ctx, args)
 }
 
-func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
 	if err := s.conn.free(); err != nil {
 		return nil, err
 	}
 	s.conn.uses.begin()
-	rows, err := s.mysqlStmt.QueryContext(ctx, args)
-	return s.conn.wrapRows(rows, s.conn.note(err))
+	defer s.conn.after(&err)
+	return s.conn.opened(s.mysqlStmt.QueryContext(ctx, args))
 }
 
 // serverRows is a result under way; it counts as a use of its connection until
-// it is closed.
+// it is closed. Any step of it can tell that the server has ended the
+// transaction.
 type serverRows struct {
 	mysqlRows
 	conn *serverConn
 }
 
-// wrapRows takes over the use that the caller has begun.
-func (c *serverConn) wrapRows(inner driver.Rows, err error) (driver.Rows, error) {
+// opened books the result of a query.
+func (c *serverConn) opened(inner driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
-		c.uses.end()
 		return nil, err
 	}
 	rows, ok := inner.(mysqlRows)
 	if !ok {
-		c.uses.end()
 		return nil, errors.Join(errForeignDriver, inner.Close())
 	}
 	c.rows++
+	c.uses.begin()
 	return &serverRows{mysqlRows: rows, conn: c}, nil
 }
 
-func (r *serverRows) Next(dest []driver.Value) error {
-	err := r.mysqlRows.Next(dest)
-	if errors.Is(err, io.EOF) {
-		return err
-	}
-	return r.conn.note(err)
+func (r *serverRows) Next(dest []driver.Value) (err error) {
+	defer r.step(&err)
+	return r.mysqlRows.Next(dest)
 }
 
-func (r *serverRows) Close() error {
+func (r *serverRows) NextResultSet() (err error) {
+	defer r.step(&err)
+	return r.mysqlRows.NextResultSet()
+}
+
+// Close reads the rest of the result, and with it what the server has to say
+// at its end.
+func (r *serverRows) Close() (err error) {
 	r.conn.rows--
 	defer r.conn.uses.end()
+	r.conn.uses.begin()
+	defer r.conn.after(&err)
 	return r.mysqlRows.Close()
+}
+
+// step is deferred around every step through the rows, as after is around calls
+// of the connection. io.EOF is the plain end of the rows.
+func (r *serverRows) step(err *error) {
+	if p := recover(); p != nil {
+		*err = r.conn.broken(p)
+	}
+	if *err != nil && !errors.Is(*err, io.EOF) {
+		r.conn.note(*err)
+	}
 }

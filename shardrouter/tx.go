@@ -3,8 +3,10 @@ package shardrouter
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
-	"fmt"
+	"math/rand/v2"
+	"time"
 )
 
 // Source lends the leases on which [Tx] runs.
@@ -26,18 +28,27 @@ type TxOptions struct {
 	Isolation sql.IsolationLevel
 	// ReadOnly makes it a read-only transaction.
 	ReadOnly bool
-	// MaxAttempts bounds how often the body runs. Default 4.
+	// MaxAttempts bounds how often the body runs. Default 10.
 	MaxAttempts int
 }
 
-const defaultTxAttempts = 4
+const (
+	defaultTxAttempts = 10
+	// The pause before a body runs again after a deadlock: random, so that
+	// those who met do not meet again, and growing from the first to the last.
+	firstPause, lastPause = 2 * time.Millisecond, 100 * time.Millisecond
+)
 
 // Tx runs fn in a transaction on a lease of src, and commits it when fn
 // returns nil. When the connection was lost before COMMIT was sent, or the
 // server rolled the transaction back (deadlock), fn runs again, on another
-// lease if need be. When COMMIT was sent and its outcome cannot be known, the
-// error is an [*OutcomeError], and nothing is run again. Every other error of
-// fn rolls the transaction back and is returned as it is.
+// lease if need be, and after a pause; ErrRolledBack when that was in vain, in
+// an [*RolledBackError]. When COMMIT was sent and its outcome cannot be known,
+// the error is an [*OutcomeError], and nothing is run again. Every other error
+// of fn rolls the transaction back and is returned as it is.
+//
+// Statements that would end the transaction are refused with
+// ErrImplicitCommit, and a transaction within the transaction with ErrTxOpen.
 func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 	if opts.MaxAttempts <= 0 {
 		opts.MaxAttempts = defaultTxAttempts
@@ -51,13 +62,22 @@ func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 		if end.lost {
 			src.Lost(lease)
 		}
-		if !end.again || ctx.Err() != nil {
+		if !end.again {
 			return end.err
 		}
-		if n == opts.MaxAttempts {
-			return fmt.Errorf("shardrouter: transaction rolled back %d times: %w", n, end.err)
+		if !end.lost {
+			sleep(ctx, pause(n))
+		}
+		if n == opts.MaxAttempts || ctx.Err() != nil {
+			return &RolledBackError{Shard: lease.Shard(), Runs: n, Err: errors.Join(end.err, ctx.Err())}
 		}
 	}
+}
+
+// pause is the time before run n+1.
+func pause(n int) time.Duration {
+	most := min(firstPause<<n, lastPause)
+	return most/2 + rand.N(most/2)
 }
 
 // txEnd is how one run of a transaction ended.
@@ -68,6 +88,9 @@ type txEnd struct {
 }
 
 func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
+	if !l.Alive() {
+		return txEnd{err: driver.ErrBadConn, again: true, lost: true}
+	}
 	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
 	if err != nil {
 		return l.endOf(err, l.pool.classify(err, occasion{phase: phaseStatement, callerDone: ctx.Err() != nil}))
@@ -75,11 +98,15 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
 	// Without effect after Commit; otherwise also when fn panics. A connection
 	// that cannot roll back is dead, and the server rolls back by itself.
 	defer func() { _ = tx.Rollback() }()
-	if err := fn(ctx, tx); err != nil {
+	err = fn(ctx, tx)
+	if l.released.Load() {
+		return txEnd{err: errors.Join(ErrReleased, err), lost: true}
+	}
+	if err != nil {
 		_ = tx.Rollback()
 		return l.endOfBody(ctx, opts, err)
 	}
-	return l.endOfCommit(ctx, tx.Commit())
+	return l.endOfCommit(ctx, opts, tx.Commit())
 }
 
 // endOfBody judges an error of fn. Nothing was committed, so fn runs again if
@@ -107,16 +134,16 @@ func (l *Lease) endOf(err error, v Verdict) txEnd {
 	switch v {
 	case VerdictRolledBack:
 		return txEnd{err: err, again: true}
-	case VerdictLost, VerdictReadOnly, VerdictUnreachable:
-		l.suspect(v, err)
+	case VerdictLost, VerdictReadOnly:
 		return txEnd{err: err, again: true, lost: true}
 	default:
 		return txEnd{err: err}
 	}
 }
 
-// endOfCommit judges the answer to COMMIT, or its absence.
-func (l *Lease) endOfCommit(ctx context.Context, err error) txEnd {
+// endOfCommit judges the answer to COMMIT, or its absence. A transaction that
+// only read leaves nothing in doubt.
+func (l *Lease) endOfCommit(ctx context.Context, opts TxOptions, err error) txEnd {
 	if err == nil {
 		return txEnd{}
 	}
@@ -127,18 +154,21 @@ func (l *Lease) endOfCommit(ctx context.Context, err error) txEnd {
 	if !errors.As(err, &commit) { // database/sql did not come to COMMIT
 		return txEnd{err: err, again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
 	}
-	if !commit.sent {
-		return l.endOf(err, VerdictLost)
+	v := VerdictLost
+	if commit.sent {
+		v = l.pool.classify(commit.err, occasion{phase: phaseCommit})
+		if v == VerdictLost { // the socket knows better than the error
+			v = VerdictUnknown
+		}
 	}
-	switch v := l.pool.classify(commit.err, occasion{phase: phaseCommit}); v {
-	case VerdictRolledBack, VerdictReadOnly:
+	if v != VerdictRolledBack {
+		l.pool.suspectFor(v, err)
+	}
+	if v == VerdictUnknown && opts.ReadOnly {
+		v = VerdictLost
+	}
+	if v == VerdictRolledBack || v == VerdictReadOnly || v == VerdictLost {
 		return l.endOf(err, v)
-	default:
-		l.suspect(v, err)
-		return txEnd{err: &OutcomeError{Shard: l.Shard(), Err: err}, lost: true}
 	}
-}
-
-func (l *Lease) suspect(v Verdict, err error) {
-	l.pool.suspect(l.Shard(), v.String()+": "+reason(err))
+	return txEnd{err: &OutcomeError{Shard: l.Shard(), Err: err}, lost: true}
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -291,4 +293,274 @@ func TestTxDoesNotTakeTheBodysOwnIOForItsConnection(t *testing.T) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) || runs != 1 {
 		t.Errorf("got %v after %d runs, want the body's error after one", err, runs)
 	}
+}
+
+// A transaction that only reads leaves nothing in doubt.
+func TestReadOnlyTxRunsAgainAfterALostCommit(t *testing.T) {
+	f := newFleet(t, 2)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	f.proxies["server_1"].CutAfter([]byte("COMMIT"), faultproxy.AfterForward)
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{ReadOnly: true}, func(ctx context.Context, tx *sql.Tx) error {
+		runs++
+		var one int
+		return tx.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("got %v after %d runs, want success in the second", err, runs)
+	}
+}
+
+// A second transaction on the same connection would commit the first.
+func TestTransactionsDoNotNest(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	give := errors.New("roll back")
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+			return err
+		}
+		inner := shardrouter.Tx(ctx, s, shardrouter.TxOptions{}, func(context.Context, *sql.Tx) error { return nil })
+		if !errors.Is(inner, shardrouter.ErrTxOpen) {
+			t.Errorf("the inner transaction got %v, want ErrTxOpen", inner)
+		}
+		return give
+	})
+	if !errors.Is(err, give) || count(t) != 0 {
+		t.Errorf("got %v and %d rows, want the body's error and none", err, count(t))
+	}
+}
+
+func TestStatementsThatWouldCommitAreRefused(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	for _, stmt := range []string{
+		"COMMIT", "ROLLBACK", "BEGIN", "START TRANSACTION", "CREATE TABLE ddl (n INT)", "DROP TABLE tx",
+		"ALTER TABLE tx ADD COLUMN m INT", "TRUNCATE tx", "LOCK TABLES tx WRITE", "SET autocommit = 1",
+	} {
+		give := errors.New("roll back")
+		err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, stmt); !errors.Is(err, shardrouter.ErrImplicitCommit) {
+				t.Errorf("%s: got %v, want ErrImplicitCommit", stmt, err)
+			}
+			return give
+		})
+		if !errors.Is(err, give) || count(t) != 0 {
+			t.Errorf("%s: got %v and %d rows, want the body's error and none", stmt, err, count(t))
+		}
+	}
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		for _, stmt := range []string{"SAVEPOINT s", "INSERT INTO tx VALUES (1)", "ROLLBACK TO s", "INSERT INTO tx VALUES (2)"} {
+			if _, err := tx.ExecContext(ctx, stmt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || count(t) != 1 {
+		t.Errorf("with a savepoint: got %v and %d rows, want one", err, count(t))
+	}
+}
+
+func TestReleaseInsideTx(t *testing.T) {
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		runs++
+		s.lease.Release()
+		_, err := tx.ExecContext(ctx, "DO 1")
+		return err
+	})
+	if !errors.Is(err, shardrouter.ErrReleased) || runs != 1 {
+		t.Errorf("got %v after %d runs, want ErrReleased after one", err, runs)
+	}
+}
+
+// The ways in which the end of a transaction reaches a body that does not look.
+func TestTxNoticesItsEndWhereverItIsTold(t *testing.T) {
+	tests := []struct {
+		name  string
+		query string // runs into the deadlock
+		read  func(*sql.Rows)
+	}{
+		{"closing the rows", "SELECT n FROM tx WHERE id IN (1, 2) FOR UPDATE", func(rows *sql.Rows) {
+			rows.Next()
+			_ = rows.Close()
+		}},
+		{"closing them unread", "SELECT n FROM tx WHERE id IN (1, 2) FOR UPDATE", func(rows *sql.Rows) {
+			_ = rows.Close()
+		}},
+		{"the last row", "SELECT n FROM tx WHERE id IN (1, 2) FOR UPDATE", func(rows *sql.Rows) {
+			for rows.Next() {
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resetTable(t, "(id INT PRIMARY KEY, n INT)")
+			lab.Exec(t, server.RootDSN(), "INSERT INTO game.tx VALUES (1, 0), (2, 0), (3, 0)")
+			f := newFleet(t, 1)
+			s := &session{f: f, shard: "server_1"}
+			defer s.end()
+			other := lab.Open(t, server.DSN())
+			runs := 0
+			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+				runs++
+				if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = 3"); err != nil {
+					return err
+				}
+				var met chan error
+				if runs == 1 {
+					met = meetInDeadlock(t, other)
+				}
+				if rows, err := tx.QueryContext(ctx, tt.query); err == nil {
+					tt.read(rows)
+				}
+				if met != nil {
+					if err := <-met; err != nil {
+						t.Errorf("the other transaction: %v", err)
+					}
+				}
+				_, _ = tx.ExecContext(ctx, "UPDATE tx SET n = n + 100 WHERE id = 1")
+				return nil
+			})
+			var first, third int
+			if err := other.QueryRowContext(t.Context(), "SELECT MAX(IF(id = 1, n, 0)), MAX(IF(id = 3, n, 0)) FROM tx").Scan(&first, &third); err != nil {
+				t.Fatal(err)
+			}
+			if err != nil || runs != 2 || first != 100 || third%10 != 1 {
+				t.Errorf("got %v after %d runs, rows %d and %d: want the whole of the second run and nothing of the first", err, runs, first, third)
+			}
+		})
+	}
+}
+
+// meetInDeadlock has another, heavier transaction lock row 2 and then ask for row 3,
+// which the test's transaction holds: when that asks for row 2, the server has
+// to end one of them, and ends the lighter. The channel gives the other's end.
+func meetInDeadlock(t *testing.T, db *sql.DB) chan error {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 50 // rows changed make a transaction heavy
+	for i := range many {
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO tx VALUES (?, 0)", 100+i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE tx SET n = n + 0 WHERE id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := tx.ExecContext(t.Context(), "UPDATE tx SET n = n + 1000 WHERE id = 3")
+		done <- errors.Join(err, tx.Commit())
+	}()
+	lab.Eventually(t, 5*time.Second, "the other transaction waits", func() bool {
+		var waiting int
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE tx SET n = n + 1000%'").Scan(&waiting)
+		return err == nil && waiting == 1
+	})
+	return done
+}
+
+// A server may be set up to roll back the whole transaction when a lock is
+// waited for in vain, and not the statement alone.
+func TestTxNoticesARollbackOnTimeout(t *testing.T) {
+	strict := lab.MariaDB(t, lab.WithArgs("--innodb-rollback-on-timeout=ON", "--innodb-lock-wait-timeout=1"))
+	lab.Exec(t, strict.DSN(), "CREATE TABLE tx (id INT PRIMARY KEY, n INT)", "INSERT INTO tx VALUES (1, 0), (2, 0)")
+	router, err := shardrouter.New(shardrouter.Config{
+		Logger: quiet(),
+		Shards: []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(strict.DSN())}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer router.Close()
+	s := &session{f: &fleet{Router: router}, shard: "server_1"}
+	defer s.end()
+
+	db := lab.Open(t, strict.DSN())
+	holder, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.ExecContext(t.Context(), "UPDATE tx SET n = 1 WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	err = shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		runs++
+		if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = 2"); err != nil {
+			return err
+		}
+		if runs == 1 {
+			if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = 1"); err == nil {
+				t.Error("a locked row was updated")
+			}
+			_ = holder.Rollback()
+		}
+		_, _ = tx.ExecContext(ctx, "INSERT INTO tx VALUES (3, 0)")
+		return nil
+	})
+	var second, third int
+	if err := db.QueryRowContext(t.Context(), "SELECT SUM(n), SUM(id = 3) FROM tx WHERE id > 1").Scan(&second, &third); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || runs != 2 || second != 1 || third != 1 {
+		t.Errorf("got %v after %d runs, %d and %d: want the whole of the second run", err, runs, second, third)
+	}
+}
+
+// Many transactions that lock a few rows in any order: all of them get through.
+func TestTxUnderContention(t *testing.T) {
+	resetTable(t, "(id INT PRIMARY KEY, n INT)")
+	lab.Exec(t, server.RootDSN(), "INSERT INTO game.tx VALUES (0, 0), (1, 0), (2, 0)")
+	f := newFleet(t, 1)
+	const players, rounds = 8, 25
+	var wg sync.WaitGroup
+	for range players {
+		wg.Go(func() {
+			s := &session{f: f, shard: "server_1"}
+			defer s.end()
+			for range rounds {
+				order := rand.Perm(3)
+				err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+					for _, id := range order {
+						if _, err := tx.ExecContext(ctx, "UPDATE tx SET n = n + 1 WHERE id = ?", id); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil && !errors.Is(err, shardrouter.ErrRolledBack) {
+					t.Errorf("transaction: %v", err)
+				}
+				if err != nil {
+					t.Logf("given up: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var low, high int
+	if err := lab.Open(t, server.DSN()).QueryRowContext(t.Context(), "SELECT MIN(n), MAX(n) FROM tx").Scan(&low, &high); err != nil {
+		t.Fatal(err)
+	}
+	if low != high || low == 0 || low > players*rounds {
+		t.Errorf("rows hold %d to %d, want the same in each", low, high)
+	}
+	t.Logf("%d of %d transactions got through", low, players*rounds)
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// minHealthInterval is the shortest interval that healthcache takes.
+const minHealthInterval = 10 * time.Millisecond
+
 // maxWeight keeps the sums of the assignment far from the end of an int.
 const maxWeight = 1_000_000
 
@@ -101,6 +104,9 @@ func (c Config) validateFigures() error {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s %v: want more than 0, or 0 for the default", d.field, d.value))
 		}
+	}
+	if c.HealthInterval > 0 && c.HealthInterval < minHealthInterval {
+		errs = append(errs, fmt.Errorf("interval of probes (HealthInterval, SHARD_HEALTH_INTERVAL) %v: want at least %v", c.HealthInterval, minHealthInterval))
 	}
 	if c.Failback < 0 {
 		errs = append(errs, fmt.Errorf("time to fail-back (Failback) %v: want a stable time, or 0 for never", c.Failback))

@@ -66,6 +66,15 @@ func (v Verdict) String() string {
 	return "invalid"
 }
 
+// VerdictOf returns what an error of a statement on a lease's connection means
+// for the shard. The end of the statement's own context is neutral.
+func VerdictOf(err error) Verdict {
+	if isContextError(err) {
+		return VerdictNeutral
+	}
+	return classify(err, occasion{phase: phaseStatement})
+}
+
 // phase is how far things had come when an error was seen.
 type phase int
 
