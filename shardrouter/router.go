@@ -94,6 +94,12 @@ func (r *Router) closePools() {
 	}
 }
 
+// Format prints the names of the shards, whatever the verb: what else a router
+// holds changes while it is read.
+func (r *Router) Format(s fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(s, "shardrouter.Router%v", r.Shards())
+}
+
 // Health gives access to what is known of the shards, and to drains.
 func (r *Router) Health() *healthcache.Cache { return r.health }
 

@@ -423,7 +423,7 @@ func TestTxNoticesItsEndWhereverItIsTold(t *testing.T) {
 				if runs == 1 {
 					met = meetInDeadlock(t, other)
 				}
-				if rows, err := tx.QueryContext(ctx, tt.query); err == nil {
+				if rows, err := tx.QueryContext(ctx, tt.query); err == nil { //nolint:rowserrcheck // the body does not look, on purpose
 					tt.read(rows)
 				}
 				if met != nil {
