@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Hop, error) {
 		Router:   router,
 		Redis:    rdb,
 		lend:     middleware.New(mw),
-		close:    closeAll,
+		close:    func() error { return errors.Join(sessions.Close(), closeAll()) },
 	}, nil
 }
 

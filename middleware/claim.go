@@ -18,6 +18,8 @@ type change struct {
 	misplaced bool
 	// err is why the change is not stored: the request is a detour.
 	err error
+	// later: the session store keeps the change and stores it when it can.
+	later bool
 }
 
 // fresh returns the group in which the change assigned the session its first
@@ -43,10 +45,11 @@ func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
 			return l, change{}, nil
 		}
 		ch := change{from: rt, to: l.Shard(), misplaced: misplaced(rt, s.mount.layout)}
-		stands, err := s.claim(ctx, rt.Moved(l.Shard()))
+		next := rt.Moved(l.Shard())
+		stands, err := s.claim(ctx, next)
 		switch {
 		case err != nil:
-			ch.err = err
+			ch.err, ch.later = err, s.claimLater(ctx, next)
 			return l, ch, nil
 		case stands.Shard == l.Shard():
 			return l, ch, nil
@@ -90,6 +93,12 @@ func (s *seat) claim(ctx context.Context, next Route) (Route, error) {
 	return s.mount.cfg.Sessions.Claim(ctx, next)
 }
 
+// claimLater hands next, which could not be stored, to a store that keeps it.
+func (s *seat) claimLater(ctx context.Context, next Route) bool {
+	store, ok := s.mount.cfg.Sessions.(claimsLater)
+	return ok && store.ClaimLater(ctx, next)
+}
+
 // report logs a change and tells the observer.
 func (m *mount) report(ctx context.Context, c change) {
 	if c.to == "" {
@@ -104,7 +113,7 @@ func (m *mount) report(ctx context.Context, c change) {
 	}
 	switch {
 	case c.err != nil:
-		attrs = append(attrs, slog.Any("error", c.err))
+		attrs = append(attrs, slog.Any("error", c.err), slog.Bool("stored_later", c.later))
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "request served by a detour: its route is not stored", attrs...)
 		if m.cfg.Observer.Detour != nil {
 			m.cfg.Observer.Detour(c.from.Shard, c.to, c.err)

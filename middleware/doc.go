@@ -65,8 +65,10 @@
 //
 //   - The shard is gone: the router finds another of the group, within its
 //     budget, before the handler runs. Rotated tells the handler.
-//   - The route cannot be stored: the request is a detour, and the next one
-//     tries again. Assign and Move are deliberate, so there it is an error.
+//   - The route cannot be stored: the request is a detour. A store with
+//     ClaimLater keeps the route and stores it when it can; with another, the
+//     next request tries again. Assign and Move are deliberate, so there it is
+//     an error, and nothing is stored later.
 //   - No shard can be had, or the shard is full: 503 with Retry-After, as a
 //     problem document or as a page for browsers. The log gets every attempt,
 //     the client none of them.

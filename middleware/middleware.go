@@ -13,6 +13,10 @@ type Route = route.Route
 // Sessions is what the middleware needs of a session store; see
 // sessionstore.Manager. Its methods must be safe for use by several
 // goroutines.
+//
+// A store may also have ClaimLater(ctx, next) bool. It is called after a Claim
+// of a rotation that failed; true says that the store keeps next, stores it
+// when it can, and serves the session by it until then.
 type Sessions interface {
 	// Route returns the route of the request's session, with what Claim has
 	// changed in this request. False: the session has none, or there is no
@@ -28,6 +32,11 @@ type Sessions interface {
 	// Key returns a stable key of the session that reveals nothing about its
 	// token; empty when there is no session.
 	Key(ctx context.Context) string
+}
+
+// claimsLater is the optional part of Sessions.
+type claimsLater interface {
+	ClaimLater(ctx context.Context, next Route) bool
 }
 
 // New returns the middleware. Mount it inside the session middleware. It

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	chimw "github.com/go-chi/chi/v5/middleware"
@@ -19,6 +20,7 @@ import (
 	"github.com/coder/websocket"
 	gorilla "github.com/gorilla/websocket"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/middleware"
 	"github.com/shardhop/shardhop/sessionstore"
 )
@@ -37,6 +39,7 @@ func newSite(t *testing.T, shards ...string) *site {
 	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	s.store = sessionstore.New(client, sessionstore.Config{})
+	t.Cleanup(func() { _ = s.store.Close() })
 	s.cfg.Sessions = s.store
 	s.lend = middleware.NewOn(s.cfg, s.fleet, s.fleet)
 	return s
@@ -127,6 +130,38 @@ func TestRouteIsKept(t *testing.T) {
 		if header.Get("X-Shard") != step.shard || stored["db_server"] != step.shard || stored["epoch"] != step.epoch || stored["home"] != "a" {
 			t.Errorf("step %d: served by %q, stored %v, want %+v", i, header.Get("X-Shard"), stored, step)
 		}
+	}
+}
+
+// TestRotationIsStoredLater rotates while Redis takes no writes: the request is
+// served, the player stays where the rotation led, and the route is stored when
+// Redis can.
+func TestRotationIsStoredLater(t *testing.T) {
+	s := newSite(t, "g/a", "g/b", "g/c")
+	srv := s.listen(ok)
+	c := player(t)
+	visit(t, c, srv.URL+"/login")
+	visit(t, c, srv.URL)
+	s.fleet.set("a", true)
+	s.fleet.onLease = func(context.Context, middleware.Route) {
+		s.redis.SetError("READONLY You can't write against a read only replica.")
+	}
+	status, header, _ := visit(t, c, srv.URL)
+	if status != http.StatusOK || header.Get("X-Shard") != "b" || !strings.Contains(s.log.String(), "stored_later=true") {
+		t.Errorf("status %d, served by %q, log %s", status, header.Get("X-Shard"), s.log.String())
+	}
+	if got := s.session()["db_server"]; got != "a" {
+		t.Errorf("stored on a read-only Redis: %q", got)
+	}
+	s.redis.SetError("")
+	s.fleet.onLease = nil
+	s.fleet.set("a", false)
+	if _, header, _ := visit(t, c, srv.URL); header.Get("X-Shard") != "b" {
+		t.Errorf("the next request is served by %q", header.Get("X-Shard"))
+	}
+	lab.Eventually(t, 5*time.Second, "the route is stored", func() bool { return s.session()["db_server"] == "b" })
+	if stored := s.session(); stored["epoch"] != "2" || stored["home"] != "a" {
+		t.Errorf("stored %v", stored)
 	}
 }
 

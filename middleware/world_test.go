@@ -95,6 +95,7 @@ func (w *world) start(shards []shardrouter.Shard, h map[string]http.HandlerFunc)
 	}
 	a.router = router
 	a.store = sessionstore.New(w.client, sessionstore.Config{Logger: logger})
+	w.t.Cleanup(func() { _ = a.store.Close() })
 	lend := middleware.New(middleware.Config{
 		Sessions: a.store, Router: router, ShardHeader: "X-Shard", Logger: logger,
 		Observer: middleware.Observer{

@@ -83,7 +83,7 @@ func (s *store) bury(ctx context.Context, sc *scope) error {
 func (s *store) content(ctx context.Context, sc *scope, mine []field) (values map[string]string, r Route, keep bool, err error) {
 	old, nonce, renewed := sc.renewal()
 	if !renewed {
-		return fieldMap(mine), sc.creationRoute(Route{}), len(mine) > 0, nil
+		return fieldMap(mine), sc.creationRoute(Route{}, ""), len(mine) > 0, nil
 	}
 	theirs, live, err := s.runTake(ctx, old.key, nonce)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *store) content(ctx context.Context, sc *scope, mine []field) (values ma
 	own := diff(old.values, mine)
 	if !live {
 		values = sc.ownValues(mine, own)
-		return values, sc.creationRoute(Route{}), len(values) > 0, nil
+		return values, sc.creationRoute(Route{}, ""), len(values) > 0, nil
 	}
-	return merge(theirs.values, s.atomic.widen(own, mine)), sc.creationRoute(theirs.route), true, nil
+	return merge(theirs.values, s.atomic.widen(own, mine)), sc.creationRoute(theirs.route, theirs.nonce), true, nil
 }

@@ -123,6 +123,13 @@
 // Redis fails at a claim: the caller gets the error and may serve the request
 // on a shard that is not stored.
 //
+// With [Manager.ClaimLater] such a route is kept in memory and stored when Redis
+// can: every half second one goroutine, which lives only while something is
+// kept, tries the same compare-and-set. A route that somebody else stored
+// meanwhile stands. Until it is stored, this process serves the session by what
+// it keeps, and other processes by what Redis says. Nothing of it survives the
+// process: the next rotation then decides anew. [Manager.Close] ends it.
+//
 // A server that has left three calls in a row without an answer is not asked
 // any more: a silent one would hold every request for Config.Timeout. One call
 // in half a second tries it, and the first answer ends it, so that players are

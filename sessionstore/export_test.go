@@ -51,3 +51,6 @@ func fieldsOf(values map[string]string) []field {
 	}
 	return fields
 }
+
+// Owed is how many routes m keeps to store later.
+func (m *Manager) Owed() int { return int(m.store.debts.owed.Load()) }

@@ -24,7 +24,7 @@ func (m *Manager) Iterate(ctx context.Context, fn func(context.Context) error) e
 		id := key[len(m.store.prefix):]
 		st := &state{token: m.storeName(id), key: key, values: rec.values, deadline: rec.deadline}
 		sc := new(scope)
-		shard := sc.loaded(st, rec)
+		shard := sc.loaded(st, rec, Route{})
 		sc.open()
 		sc.iterated = map[string][]byte{id: packRecord(rec.deadline, rec.values, shard)}
 		return m.SessionManager.Iterate(m.store.withScope(ctx, sc), fn)

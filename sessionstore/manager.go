@@ -65,15 +65,17 @@ func New(rdb redis.UniversalClient, cfg Config) *Manager {
 	}
 	cfg = cfg.withDefaults()
 	sessions := scs.New()
+	st := &store{
+		rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, logger: cfg.Logger,
+		circuit: newCircuit(rdb, cfg.Logger), atomic: groups{}, sessions: sessions,
+	}
+	st.debts = newDebts(st.pay, cfg.Logger)
 	m := &Manager{
 		SessionManager: sessions,
-		store: &store{
-			rdb: rdb, prefix: cfg.Prefix, timeout: cfg.Timeout, logger: cfg.Logger,
-			circuit: newCircuit(rdb, cfg.Logger), atomic: groups{}, sessions: sessions,
-		},
-		retryAfter: cfg.RetryAfter,
-		optional:   cfg.Optional,
-		logger:     cfg.Logger,
+		store:          st,
+		retryAfter:     cfg.RetryAfter,
+		optional:       cfg.Optional,
+		logger:         cfg.Logger,
 	}
 	sessions.Store = m.store
 	sessions.Codec = newCodec()

@@ -16,14 +16,14 @@ type Route = route.Route
 // vanished. It takes a Redis failover to need the second.
 const claimTries = 3
 
-// Route returns the route of the session in ctx, as this request last saw it.
-// False: the session has none, or there is no session.
+// Route returns the route of the session in ctx, as this request last saw it,
+// or the one that ClaimLater keeps for the session. False: the session has none, or there is no session.
 func (m *Manager) Route(ctx context.Context) (Route, bool) {
 	sc := m.store.scope(ctx)
 	if sc == nil {
 		return Route{}, false
 	}
-	r, _ := sc.current()
+	r := sc.shown()
 	return r, !r.IsZero()
 }
 
@@ -45,7 +45,7 @@ func (m *Manager) Claim(ctx context.Context, next Route) (Route, error) {
 	if sc == nil {
 		return Route{}, ErrNotLoaded
 	}
-	before, _ := sc.current()
+	before := sc.shown()
 	if next.IsZero() {
 		return before, ErrNoShard
 	}
@@ -53,10 +53,53 @@ func (m *Manager) Claim(ctx context.Context, next Route) (Route, error) {
 	if err != nil {
 		return before, err
 	}
-	if m.GetString(ctx, fieldShard) != stands.Shard {
-		m.SessionManager.Put(ctx, fieldShard, stands.Shard)
-	}
+	m.show(ctx, stands)
 	return stands, nil
+}
+
+// ClaimLater keeps next for the session in ctx, after a Claim that failed
+// because of Redis, and stores it as soon as Redis can: by compare-and-set on
+// the stored route that this request knows, so that a route which others stored
+// meanwhile stands. Until then, this process serves the session by next: Route
+// and GetString(ctx, "db_server") give it, in later requests as well.
+//
+// What is kept lives in this process's memory, for five minutes at most. False:
+// nothing is kept, since the session is not stored or is gone, or since ten
+// thousand sessions wait already, or after Close.
+func (m *Manager) ClaimLater(ctx context.Context, next Route) bool {
+	sc := m.store.scope(ctx)
+	if sc == nil || next.IsZero() {
+		return false
+	}
+	st := sc.state(m.storeToken(ctx))
+	if st == nil || sc.view(st).gone {
+		return false
+	}
+	d := debt{next: next, nonce: newNonce()}
+	d.base, d.baseNonce = sc.current()
+	d.next.Epoch = d.base.Epoch + 1
+	if !m.store.debts.owe(st.key, d) {
+		return false
+	}
+	sc.owes(d.next)
+	m.show(ctx, d.next)
+	return true
+}
+
+// Close ends what the manager does by itself, which is to store the routes that
+// ClaimLater keeps; those that are still kept are lost, and the next rotation
+// decides anew. It is idempotent and returns when that has ended. Requests are
+// served on.
+func (m *Manager) Close() error {
+	m.store.debts.close()
+	return nil
+}
+
+// show lets GetString(ctx, "db_server") give the shard of r.
+func (m *Manager) show(ctx context.Context, r Route) {
+	if m.GetString(ctx, fieldShard) != r.Shard {
+		m.SessionManager.Put(ctx, fieldShard, r.Shard)
+	}
 }
 
 // Key returns the session's key in Redis without the prefix: a hash of its
@@ -102,13 +145,15 @@ func (s *store) claim(ctx context.Context, sc *scope, st *state, next Route) (Ro
 		base, baseNonce := sc.current()
 		next.Epoch = base.Epoch + 1
 		o, stands, standsNonce, err := s.runClaim(ctx, st.key, base, baseNonce, next, nonce)
-		switch {
-		case err != nil:
+		if err != nil {
 			return Route{}, fmt.Errorf("sessionstore: claim: %w", err)
-		case o == claimGone:
+		}
+		s.debts.forget(st.key) // Redis knows better now
+		switch o {
+		case claimGone:
 			sc.lost(st)
 			return Route{}, ErrSessionGone
-		case o == claimWon:
+		case claimWon:
 			sc.follow(next, nonce)
 			return next, nil
 		}
@@ -119,4 +164,12 @@ func (s *store) claim(ctx context.Context, sc *scope, st *state, next Route) (Ro
 		}
 	}
 	return Route{}, ErrContended
+}
+
+// pay stores an owed route, or learns that it is out of date.
+func (s *store) pay(ctx context.Context, key string, d debt) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	o, _, _, err := s.runClaim(ctx, key, d.base, d.baseNonce, d.next, d.nonce)
+	return o, err
 }

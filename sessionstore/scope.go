@@ -18,8 +18,9 @@ type scope struct {
 	mu     sync.Mutex
 	states []*state // as loaded or created
 
-	route   Route  // of the request's session
+	route   Route  // of the request's session, as stored
 	nonce   string // of the last writer of route
+	owed    Route  // what follows route as soon as Redis can store it
 	pending bool   // route waits for the session to be created
 
 	renewed    *state // the session whose token was renewed, until the save
@@ -60,17 +61,17 @@ func (sc *scope) state(token string) *state {
 }
 
 // loaded notes a session read from Redis. If it is the request's own, its route
-// counts, and loaded returns the shard to show. Others are sources of
-// MergeSession, which moves values and never a route.
-func (sc *scope) loaded(st *state, rec record) (shard string) {
+// counts, or the one that is owed to it, and loaded returns the shard to show.
+// Others are sources of MergeSession, which moves values and never a route.
+func (sc *scope) loaded(st *state, rec record, owed Route) (shard string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.states = append(sc.states, st)
 	if sc.opened {
 		return ""
 	}
-	sc.route, sc.nonce = rec.route, rec.nonce
-	return rec.route.Shard
+	sc.route, sc.nonce, sc.owed = rec.route, rec.nonce, owed
+	return sc.shownLocked().Shard
 }
 
 // open notes that the request has its session, stored or not.
@@ -115,7 +116,7 @@ func (sc *scope) created(st *state, r Route, nonce string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.states = append(sc.states, st)
-	sc.route, sc.nonce, sc.pending = r, nonce, false
+	sc.route, sc.nonce, sc.owed, sc.pending = r, nonce, Route{}, false
 	sc.renewed = nil
 }
 
@@ -130,7 +131,7 @@ func (sc *scope) lost(st *state) {
 func (sc *scope) forget() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	sc.route, sc.nonce, sc.pending = Route{}, "", false
+	sc.route, sc.nonce, sc.owed, sc.pending = Route{}, "", Route{}, false
 	sc.renewed, sc.put = nil, nil
 	sc.destroyed = true
 }
@@ -183,18 +184,39 @@ func (sc *scope) buried() {
 	}
 }
 
-// current returns the route as this request knows it.
+// current returns the stored route as this request knows it.
 func (sc *scope) current() (r Route, nonce string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.route, sc.nonce
 }
 
+// shown returns the route by which the request is served.
+func (sc *scope) shown() Route {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.shownLocked()
+}
+
+func (sc *scope) shownLocked() Route {
+	if !sc.owed.IsZero() {
+		return sc.owed
+	}
+	return sc.route
+}
+
 // follow takes over the route that stands in Redis.
 func (sc *scope) follow(r Route, nonce string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	sc.route, sc.nonce = r, nonce
+	sc.route, sc.nonce, sc.owed = r, nonce, Route{}
+}
+
+// owes notes that next is to be stored later.
+func (sc *scope) owes(next Route) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.owed = next
 }
 
 // keep holds next for the creation of the session.
@@ -207,13 +229,17 @@ func (sc *scope) keep(next Route) Route {
 }
 
 // creationRoute is the route of a session about to be created. stored is the
-// one of the session that it replaces, which may have moved since it was
-// loaded; a route claimed after the renewal is newer than both.
-func (sc *scope) creationRoute(stored Route) Route {
+// one of the session that it replaces, by the writer that nonce names, which may
+// have moved since it was loaded; a route claimed after the renewal is newer
+// than both.
+func (sc *scope) creationRoute(stored Route, nonce string) Route {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.pending || stored.IsZero() {
-		return sc.route
+	switch {
+	case sc.pending || stored.IsZero():
+		return sc.shownLocked()
+	case stored == sc.route && nonce == sc.nonce:
+		return sc.shownLocked()
 	}
 	return stored
 }

@@ -21,6 +21,7 @@ type store struct {
 	timeout time.Duration
 	logger  *slog.Logger
 	circuit *circuit
+	debts   *debts
 	atomic  groups
 	// sessions is read for the idle timeout, which scs lets its users set at
 	// any time before the first request.
@@ -87,7 +88,7 @@ func (s *store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 		return nil, false, fmt.Errorf("sessionstore: load: %w", ErrRenewing)
 	}
 	st := &state{token: token, key: key, values: rec.values, deadline: rec.deadline, expiry: expiry}
-	shard := sc.loaded(st, rec)
+	shard := sc.loaded(st, rec, s.debts.of(key, rec.route, rec.nonce))
 	return packRecord(rec.deadline, rec.values, shard), true, nil
 }
 
