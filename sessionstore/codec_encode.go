@@ -31,14 +31,14 @@ func appendValue(buf []byte, v any) ([]byte, error) {
 	default:
 		e.any(v)
 	}
-	if e.err == nil && len(e.buf)+len(e.gobs) > e.limit {
-		e.err = errTooLarge
+	if len(e.gobs) > 0 {
+		e.buf = joinGobs(buf, string(e.buf[start:]), e.gobs)
+	}
+	if len(e.buf) > e.limit {
+		e.fail(errTooLarge)
 	}
 	if e.err != nil {
 		return nil, e.err
-	}
-	if len(e.gobs) > 0 {
-		return joinGobs(buf, string(e.buf[start:]), e.gobs), nil
 	}
 	return e.buf, nil
 }

@@ -106,7 +106,7 @@ func cutType(text string) (tags, rest string, ok bool) {
 		switch tag := text[i]; {
 		case isLeaf(tag):
 			return text[:i+1], text[i+1:], true
-		case tag == tagSlice && !strings.HasPrefix(text[i+1:], string([]byte{tagUint8})): // that is tagBytes
+		case tag == tagSlice && i+1 < len(text) && text[i+1] != tagUint8: // that is tagBytes
 			i++
 		case tag == tagMap && i+1 < len(text) && isKey(text[i+1]):
 			i += 2
