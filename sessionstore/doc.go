@@ -114,6 +114,14 @@
 // the mark ends. If the answer to the create is lost for good, the new session
 // stays in Redis until it expires, under a token that nobody was told.
 //
+// # Operators
+//
+// [Manager.All], [Manager.CountByShard], [Manager.List] and [Manager.EndAll]
+// look through all sessions with SCAN, master by master, 200 keys at a time and
+// without the players' values. There is no index beside the sessions that a
+// failure could leave out of date, and that every login would pay for; ending
+// all sessions of one user costs a look at every session instead.
+//
 // # Failure
 //
 // Redis fails at load, with a cookie: 503 with Retry-After, no Set-Cookie; the

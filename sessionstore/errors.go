@@ -29,6 +29,10 @@ var (
 	// ErrNoShard refuses a claim that names no shard.
 	ErrNoShard = errors.New("sessionstore: a claimed route needs a shard")
 
+	// ErrCursor says that List cannot go on from a cursor. Begin again with an
+	// empty one.
+	ErrCursor = errors.New("sessionstore: the cursor leads nowhere")
+
 	// ErrContended says that the stored route changed faster than a claim
 	// could follow. Nothing was stored.
 	ErrContended = errors.New("sessionstore: the route keeps changing")
@@ -45,4 +49,7 @@ var (
 	// errTooLarge refuses a value that is too large for a session, all of
 	// which is read with every request.
 	errTooLarge = fmt.Errorf("takes more than the %d bytes of the largest value", maxValueSize)
+
+	// errStopped ends a scan whose user has seen enough.
+	errStopped = errors.New("sessionstore: stopped")
 )

@@ -131,6 +131,15 @@ end
 return 1
 `)
 
+// scriptEnd deletes a session that holds a value.
+// ARGV: the value's field, the value. Answers 1, or 0 when it holds another.
+var scriptEnd = redis.NewScript(`
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])
+`)
+
 // run runs script on key, unless the server of key does not answer.
 func (s *store) run(ctx context.Context, script *redis.Script, key string, args ...any) *redis.Cmd {
 	pass, err := s.circuit.enter(ctx, key)
@@ -216,6 +225,13 @@ func (s *store) runTake(ctx context.Context, key, nonce string) (record, bool, e
 // runRelease ends the mark that runTake made with nonce.
 func (s *store) runRelease(ctx context.Context, key, nonce string) error {
 	return s.run(ctx, scriptRelease, key, nonce).Err()
+}
+
+// runEnd deletes the session under key if its field is value. False: it is not.
+func (s *store) runEnd(ctx context.Context, key, field, value string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.run(ctx, scriptEnd, key, field, value).Bool()
 }
 
 // newNonce returns a name for one write, unlike every other.
