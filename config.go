@@ -19,15 +19,18 @@ import (
 // the zero value of everything else is a documented default.
 type Config struct {
 	// Redis is a client of the caller's own, which Close leaves open. Its
-	// timeouts decide how soon a player hears that Redis is gone. Nil: one is
-	// made from RedisURL, with timeouts under a second.
+	// timeouts decide how soon a player hears that Redis is gone;
+	// sessionstore.ClientOptions has those to use. Nil: one is made from
+	// RedisURL, with timeouts under a second.
 	Redis redis.UniversalClient
 	// RedisURL is a redis://, rediss:// or unix:// URL in the form that go-redis
 	// documents; its parameters (read_timeout, pool_size, …) win over what is
 	// recommended. Further hosts of a cluster, and further sentinels, stand in
 	// addr parameters: redis://a:6379?addr=b:6379&addr=c:6379. With sentinels
 	// the URL's account is theirs, and the server's own stands in the
-	// parameters username and password.
+	// parameters username and password. With rediss://, every server's
+	// certificate has to name the URL's first host; the environment variable
+	// SSL_CERT_FILE names a file of authorities other than the system's.
 	RedisURL string
 	// RedisMode says how the URL's hosts work together. Default RedisStandalone.
 	RedisMode RedisMode

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/shardhop/shardhop/sessionstore"
 )
 
 // RedisMode says how the hosts of a Redis URL work together.
@@ -18,21 +19,6 @@ const (
 	RedisStandalone RedisMode = "standalone" // one server
 	RedisCluster    RedisMode = "cluster"    // the hosts are members of a cluster
 	RedisSentinel   RedisMode = "sentinel"   // the hosts are sentinels
-)
-
-// The recommended timeouts. A player must be told within a second that Redis is
-// gone, so one dial and one answer together stay below it. The client's own
-// defaults (five dials of 5s each, answers of 5s, three retries) add up to half
-// a minute.
-const (
-	redisDialTimeout   = 400 * time.Millisecond
-	redisAnswerTimeout = 500 * time.Millisecond
-	redisMaxBackoff    = 50 * time.Millisecond
-
-	// A dial by way of sentinels asks one of them first. The client gives up on
-	// a frozen sentinel only when two questions, each with its retry, have timed
-	// out within one dial; a shorter dial stays with it for ever.
-	sentinelDialTimeout = 3 * time.Second
 )
 
 // redisURLForm is what a URL has to look like, in words for an error.
@@ -64,12 +50,11 @@ func parseStandalone(rawURL string) (dialRedis, error) {
 	if err != nil {
 		return nil, errRedisURL
 	}
-	recommend(&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff)
-	opts.MaxRetries = cmp.Or(opts.MaxRetries, 1)
-	opts.DialerRetries = 1
-	opts.ContextTimeoutEnabled = true
-	opts.DisableIdentity = true
-	opts.MaintNotificationsConfig = noMaintenanceNotes()
+	rec := knobs{
+		&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff, &opts.MaxRetries,
+		&opts.DialerRetries, &opts.ContextTimeoutEnabled, &opts.DisableIdentity,
+	}.recommend(redis.UniversalOptions{})
+	opts.MaintNotificationsConfig = rec.MaintNotificationsConfig
 	return func() redis.UniversalClient { return bounded(redis.NewClient(opts), opts.ReadTimeout) }, nil
 }
 
@@ -81,11 +66,11 @@ func parseCluster(rawURL string) (dialRedis, error) {
 	if opts.ReadOnly || opts.RouteByLatency || opts.RouteRandomly {
 		return nil, errRedisReplica
 	}
-	recommend(&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff)
-	opts.DialerRetries = cmp.Or(opts.DialerRetries, 1)
-	opts.ContextTimeoutEnabled = true
-	opts.DisableIdentity = true
-	opts.MaintNotificationsConfig = noMaintenanceNotes()
+	rec := knobs{
+		&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff, &opts.MaxRetries,
+		&opts.DialerRetries, &opts.ContextTimeoutEnabled, &opts.DisableIdentity,
+	}.recommend(redis.UniversalOptions{IsClusterMode: true})
+	opts.MaintNotificationsConfig = rec.MaintNotificationsConfig
 	return func() redis.UniversalClient { return bounded(redis.NewClusterClient(opts), opts.ReadTimeout) }, nil
 }
 
@@ -100,12 +85,10 @@ func parseSentinel(rawURL, master string) (dialRedis, error) {
 	if opts.MasterName = cmp.Or(master, opts.MasterName); opts.MasterName == "" {
 		return nil, errRedisMaster
 	}
-	opts.DialTimeout = cmp.Or(opts.DialTimeout, sentinelDialTimeout)
-	recommend(&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff)
-	opts.MaxRetries = cmp.Or(opts.MaxRetries, 1)
-	opts.DialerRetries = cmp.Or(opts.DialerRetries, 1)
-	opts.ContextTimeoutEnabled = true
-	opts.DisableIdentity = true
+	knobs{
+		&opts.DialTimeout, &opts.ReadTimeout, &opts.WriteTimeout, &opts.MaxRetryBackoff, &opts.MaxRetries,
+		&opts.DialerRetries, &opts.ContextTimeoutEnabled, &opts.DisableIdentity,
+	}.recommend(redis.UniversalOptions{MasterName: opts.MasterName})
 	return func() redis.UniversalClient { return bounded(redis.NewFailoverClient(opts), opts.ReadTimeout) }, nil
 }
 
@@ -116,26 +99,34 @@ func namesHost(rawURL string) bool {
 	return err == nil && (u.Hostname() != "" || u.Scheme == "unix")
 }
 
-// recommend fills in what the URL left open.
-func recommend(dial, read, write, backoff *time.Duration) {
-	*dial = cmp.Or(*dial, redisDialTimeout)
-	*read = cmp.Or(*read, redisAnswerTimeout)
-	*write = cmp.Or(*write, redisAnswerTimeout)
-	*backoff = cmp.Or(*backoff, redisMaxBackoff)
+// knobs are the options that the three kinds of client have in common.
+type knobs struct {
+	dial, read, write, backoff *time.Duration
+	retries, dials             *int
+	deadlines, anonymous       *bool
 }
 
-// noMaintenanceNotes keeps the client from asking for maintenance
-// notifications, which older servers answer with an error.
-func noMaintenanceNotes() *maintnotifications.Config {
-	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+// recommend fills in what the URL left open. kind tells the kind of client.
+func (k knobs) recommend(kind redis.UniversalOptions) *redis.UniversalOptions {
+	kind.DialTimeout, kind.ReadTimeout, kind.WriteTimeout = *k.dial, *k.read, *k.write
+	kind.MaxRetryBackoff, kind.MaxRetries, kind.DialerRetries = *k.backoff, *k.retries, *k.dials
+	rec := sessionstore.ClientOptions(kind)
+	*k.dial, *k.read, *k.write = rec.DialTimeout, rec.ReadTimeout, rec.WriteTimeout
+	*k.backoff, *k.retries, *k.dials = rec.MaxRetryBackoff, rec.MaxRetries, rec.DialerRetries
+	*k.deadlines, *k.anonymous = rec.ContextTimeoutEnabled, rec.DisableIdentity
+	return rec
 }
+
+// redisDialAllowance is the part of a command's total time that is not the wait
+// for its answer.
+const redisDialAllowance = 400 * time.Millisecond
 
 // bounded gives every command of client a total time, the wait for a pooled
 // connection, the dial and all retries included. The client's own timeouts each
 // bound one step only, and a cluster's retries multiply them.
 func bounded(client redis.UniversalClient, read time.Duration) redis.UniversalClient {
 	if read > 0 { // negative: the URL switches timeouts off
-		client.AddHook(deadline(redisDialTimeout + read))
+		client.AddHook(deadline(redisDialAllowance + read))
 	}
 	return client
 }

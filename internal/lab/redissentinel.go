@@ -105,7 +105,7 @@ func (s *SentinelRedis) config(i int, ids []string) string {
 		"sentinel myid " + ids[i],
 		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, spaced(s.servers[0].Addr()), sentinels/2+1),
 		fmt.Sprintf("sentinel down-after-milliseconds %s 1000", MasterName),
-		fmt.Sprintf("sentinel failover-timeout %s 5000", MasterName),
+		fmt.Sprintf("sentinel failover-timeout %s 2000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s %d", MasterName, replicas),
 	}
 	for _, replica := range s.servers[1:] {

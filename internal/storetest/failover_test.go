@@ -73,7 +73,7 @@ type player struct {
 
 func newCrowd(t *testing.T, set *lab.SentinelRedis) *crowd {
 	t.Helper()
-	m := sessionstore.New(set.Client(), sessionstore.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/login", func(_ http.ResponseWriter, r *http.Request) {
 		m.Put(r.Context(), "name", r.FormValue("name"))
@@ -211,8 +211,8 @@ func (c *crowd) wantScores() {
 // instance then gives the same epoch to another shard.
 func TestFailoverThatForgetsTheLastMove(t *testing.T) {
 	set := lab.RedisSentinel(t)
-	one := sessionstore.New(set.Client(), sessionstore.Config{})
-	two := sessionstore.New(set.Client(), sessionstore.Config{})
+	one := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{})
+	two := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{})
 	token := storePlayer(t, one)
 	routed := load(t, one, token)
 	a := claimed(routed, t, one, "A")
