@@ -20,6 +20,7 @@ func (s *still) Key(context.Context) string                                { ret
 func (s *still) Conn() *sql.Conn                                           { return nil }
 func (s *still) Shard() string                                             { return s.Route.Shard }
 func (s *still) ReleaseAfter(_ context.Context, cancel context.CancelFunc) { cancel() }
+func (s *still) Detour() bool                                              { return false }
 func (s *still) Alive() bool                                               { return true }
 func (s *still) Release()                                                  {}
 func (s *still) Acquire(context.Context, string) (middleware.Lease, error) { return s, nil }

@@ -45,6 +45,10 @@ func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
 			return l, change{}, nil
 		}
 		ch := change{from: rt, to: l.Shard(), misplaced: misplaced(rt, s.mount.layout)}
+		if l.Detour() {
+			ch.err = errOursAlone
+			return l, ch, nil
+		}
 		next := rt.Moved(l.Shard())
 		stands, err := s.claim(ctx, next)
 		switch {

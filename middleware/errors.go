@@ -15,3 +15,7 @@ var (
 	// and again meanwhile.
 	ErrContended = errors.New("middleware: the session's route changes too often")
 )
+
+// errOursAlone: the router would not have the route follow; see
+// shardrouter.Lease.Detour.
+var errOursAlone = errors.New("middleware: the shard is out of reach for this instance alone, as far as is known")

@@ -45,7 +45,9 @@ type fleet struct {
 	out    int
 	leases []string // every shard lent, in order
 	last   *loan
-	err    error // what Lease answers instead
+	// detours: leases of another shard are not to be stored.
+	detours bool
+	err     error // what Lease answers instead
 	// onLease and onRelease run without mu.
 	onLease   func(ctx context.Context, rt middleware.Route)
 	onRelease func(shard string)
@@ -160,6 +162,7 @@ type loan struct {
 func (l *loan) Conn() *sql.Conn { return l.conn }
 func (l *loan) Shard() string   { return l.shard }
 func (l *loan) Alive() bool     { return !l.dead.Load() }
+func (l *loan) Detour() bool    { return l.fleet.detours }
 func (l *loan) Release()        { l.ReleaseAfter(context.Background(), func() {}) }
 
 func (l *loan) ReleaseAfter(_ context.Context, cancel context.CancelFunc) {

@@ -24,6 +24,7 @@ type lease interface {
 	Conn() *sql.Conn
 	Shard() string
 	Alive() bool
+	Detour() bool
 	Release()
 	ReleaseAfter(ctx context.Context, cancel context.CancelFunc)
 }

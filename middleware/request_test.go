@@ -268,3 +268,19 @@ func TestObserver(t *testing.T) {
 		})
 	}
 }
+
+// What may be this instance's trouble alone is served, and not stored.
+func TestDetourIsNotStored(t *testing.T) {
+	rg := newRig(t, "g/a", "g/b")
+	rg.sessions.stored = middleware.Route{Group: "g", Shard: "a", Home: "a", Epoch: 1}
+	rg.fleet.set("a", true)
+	rg.fleet.detours = true
+	rg.get(func(_ http.ResponseWriter, r *http.Request) {
+		if got := middleware.Shard(r.Context()); got != "b" {
+			t.Errorf("served by %q, want b", got)
+		}
+	})
+	if got := rg.sessions.stored.Shard; got != "a" {
+		t.Errorf("the session names %q, want a as before", got)
+	}
+}

@@ -102,6 +102,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		conn, err := c.connectTo(ctx, c.nodes[at], current, c.share(ctx, len(c.nodes)-i))
 		if err == nil {
 			c.writer.Store(int32(at))
+			c.pool.evidence.Succeeded(c.pool.shard.Name)
 			return conn, nil
 		}
 		errs = append(errs, err)

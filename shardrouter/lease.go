@@ -20,6 +20,7 @@ type Lease struct {
 	conn     *sql.Conn
 	server   *serverConn
 	holder   *holder // nil when the context was not tracked
+	detour   bool    // set before the lease is handed out
 	released atomic.Bool
 }
 
@@ -46,6 +47,12 @@ func (l *Lease) Conn() *sql.Conn { return l.conn }
 
 // Shard names the shard of the connection.
 func (l *Lease) Shard() string { return l.pool.shard.Name }
+
+// Detour reports that the lease is of another shard than its route names for a
+// reason that may be this instance's alone: it cannot reach the route's shard
+// while a witness can, the shard has answered a probe again meanwhile, or only
+// other instances know it. Serve the request, and leave the route as it is.
+func (l *Lease) Detour() bool { return l.detour }
 
 // Node is the address of the server, host:port. It is for logs, not for
 // clients.

@@ -24,7 +24,7 @@ type pool struct {
 	connector *connector
 	db        *sql.DB
 	bulkhead  *bulkhead
-	suspect   func(shard, reason string)
+	evidence  evidence
 	pingAfter time.Duration // see pingAfter
 
 	era      atomic.Pointer[era]
@@ -40,12 +40,18 @@ type counters struct {
 	leases, failures, busy, rotatedAway, reassigned, leaks, discarded atomic.Uint64
 }
 
-func newPool(shard Shard, cfg *Config, suspect func(shard, reason string)) (*pool, error) {
+// evidence takes what requests find out about shards; see healthcache.Cache.
+type evidence interface {
+	Suspect(shard, reason string)
+	Succeeded(shard string)
+}
+
+func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	p := &pool{
 		shard:     shard,
 		cfg:       cfg,
 		bulkhead:  newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
-		suspect:   suspect,
+		evidence:  e,
 		pingAfter: pingAfter,
 		out:       make(map[*Lease]struct{}),
 	}
@@ -115,7 +121,7 @@ func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
 	slow := time.AfterFunc(suspectAfter, func() {
-		p.suspect(p.shard.Name, "no connection after "+suspectAfter.String())
+		p.evidence.Suspect(p.shard.Name, "no connection after "+suspectAfter.String())
 	})
 	defer slow.Stop()
 
@@ -154,20 +160,20 @@ func (p *pool) failed(ctx context.Context, e *era, start time.Time, err error) e
 
 // report counts a failed attempt and raises the suspicion that it gives.
 func (p *pool) report(a Attempt) {
-	if a.Verdict == VerdictBusy {
-		p.counter.busy.Add(1)
-	} else {
-		p.counter.failures.Add(1)
-		p.suspectFor(a.Verdict, a.Err)
-	}
 	if f := p.cfg.Observer.Attempt; f != nil {
 		f(a)
 	}
+	if a.Verdict == VerdictBusy {
+		p.counter.busy.Add(1)
+		return
+	}
+	p.counter.failures.Add(1)
+	p.suspectFor(a.Verdict, a.Err)
 }
 
 // suspectFor raises the suspicion that an error gives.
 func (p *pool) suspectFor(v Verdict, err error) {
-	p.suspect(p.shard.Name, v.String()+": "+reason(err))
+	p.evidence.Suspect(p.shard.Name, v.String()+": "+reason(err))
 }
 
 // classify gives the verdict on err, with the configured override.

@@ -60,7 +60,7 @@ func New(cfg Config) (*Router, error) {
 
 func (r *Router) openPools() error {
 	for i, s := range r.cfg.Shards {
-		p, err := newPool(s, &r.cfg, r.suspect)
+		p, err := newPool(s, &r.cfg, requestEvidence{r})
 		if err != nil {
 			r.closePools()
 			return fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
@@ -179,10 +179,12 @@ func (r *Router) Stats() []Stats {
 
 func (r *Router) inUse(shard string) int { return int(r.pools[shard].bulkhead.inUse.Load()) }
 
-func (r *Router) suspect(shard, reason string) {
-	// Pools exist before the cache does, but are not used before New returns.
-	r.health.Suspect(shard, reason)
-}
+// requestEvidence passes on what requests find out. The pools, which hold it,
+// exist before the cache does, but are not used before New returns.
+type requestEvidence struct{ r *Router }
+
+func (e requestEvidence) Suspect(shard, reason string) { e.r.health.Suspect(shard, reason) }
+func (e requestEvidence) Succeeded(shard string)       { e.r.health.Succeeded(shard) }
 
 // probe is the cache's ProbeFunc. A shard that fails it while it is suspected,
 // or known to be down, is dead for this instance: what hangs on it is cut.
@@ -206,7 +208,7 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 // periodic probe's whole time.
 func (r *Router) suspectIfStuck(p *pool) {
 	if p.waitingFor(suspectAfter) {
-		r.suspect(p.shard.Name, "neither a statement nor a probe is answered")
+		r.health.Suspect(p.shard.Name, "neither a statement nor a probe is answered")
 	}
 }
 

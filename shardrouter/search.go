@@ -141,7 +141,7 @@ func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error
 	lease, err := p.lend(ctx, s.deadline, share, s.holder.holds(p))
 	if err == nil {
 		s.holder.add(lease)
-		s.served(shard)
+		s.served(ctx, lease)
 		return lease, nil
 	}
 	return nil, s.judge(shard, err)
@@ -223,19 +223,32 @@ func (s *search) unavailable() error {
 }
 
 // served counts and tells that a request is served by another shard than its
-// route came with.
-func (s *search) served(shard string) {
-	from, observer := s.route.Shard, s.r.cfg.Observer
+// route came with, and marks the lease if the route should not follow.
+func (s *search) served(ctx context.Context, l *Lease) {
+	from, to, observer := s.route.Shard, l.Shard(), s.r.cfg.Observer
 	switch {
 	case s.misplaced != "":
-		s.r.pools[shard].counter.reassigned.Add(1)
+		_, configured := s.r.pools[s.misplaced]
+		l.detour = !configured && s.r.health.Known(s.misplaced)
+		l.pool.counter.reassigned.Add(1)
 		if observer.Reassigned != nil {
-			observer.Reassigned(s.misplaced, shard)
+			observer.Reassigned(s.misplaced, to)
 		}
-	case !s.picked && from != shard:
+	case !s.picked && from != to:
+		l.detour = s.mayBeOursAlone(ctx, from)
 		s.r.pools[from].counter.rotatedAway.Add(1)
 		if observer.Rotated != nil {
-			observer.Rotated(from, shard)
+			observer.Rotated(from, to)
 		}
 	}
+}
+
+// mayBeOursAlone reports whether what speaks against a shard may be this
+// instance's trouble: its suspicion, once settled, was unfounded, or a witness
+// contradicts it.
+func (s *search) mayBeOursAlone(ctx context.Context, shard string) bool {
+	ctx, cancel := context.WithDeadline(ctx, s.deadline)
+	defer cancel()
+	v := s.r.health.Settle(ctx, shard)
+	return v.Contested || usable(v) && !drained(v)
 }
