@@ -238,7 +238,7 @@ func TestEventStreamsHoldNoConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var streams []*stream
-	for range 10 {
+	for range 5 {
 		streams = append(streams, listen(ctx, t, ann))
 	}
 	for _, s := range streams {

@@ -74,3 +74,38 @@ func (s *stream) ends(t *testing.T) {
 		}
 	}
 }
+
+func TestOnePlayerCannotTakeEveryStream(t *testing.T) {
+	game := start(t)
+	ann, bob := newClient(t, game.URL()), newClient(t, game.URL())
+	ann.register("ann")
+	bob.register("bob")
+	others := listen(t.Context(), t, bob)
+	others.next(t, "shard")
+	var streams []*stream
+	for range 9 { // one more than a player can have
+		s := listen(t.Context(), t, ann)
+		s.next(t, "shard")
+		streams = append(streams, s)
+	}
+	streams[0].next(t, "{}") // says that it makes way
+	streams[0].ends(t)
+	ann.want(http.StatusNoContent, "POST", "/api/logout", "")
+	for _, s := range streams[1:] {
+		s.ends(t)
+	}
+	select {
+	case data := <-others.data:
+		t.Errorf("bob's stream: %q", data)
+	default:
+	}
+}
+
+func TestHeadOfTheStreamEndsAtOnce(t *testing.T) {
+	game := start(t)
+	ann := newClient(t, game.URL())
+	ann.register("ann")
+	if got := ann.want(http.StatusOK, "HEAD", "/api/events", ""); got.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD: %v", got.header)
+	}
+}

@@ -23,29 +23,33 @@ type place struct {
 // events streams the player's shard and its changes. It looks at the session
 // in Redis, which any process may change, and holds no connection to a shard.
 func (g *Game) events(w http.ResponseWriter, r *http.Request) error {
-	if _, err := g.player(r.Context()); err != nil {
+	p, err := g.player(r.Context())
+	if err != nil {
 		return err
 	}
-	select {
-	case g.streams <- struct{}{}:
-		defer func() { <-g.streams }()
-	default:
-		return errStreams
-	}
-	rt, _ := g.hop.Sessions.Route(r.Context())
-	s := stream{w: w, ctl: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	makeWay, ok := g.streams.enter(p)
+	if !ok {
+		return errStreams
+	}
+	defer g.streams.leave(p, makeWay)
+	rt, _ := g.hop.Sessions.Route(r.Context())
+	s := stream{w: w, ctl: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
-	g.follow(r.Context(), &s, place{rt.Shard, rt.Home})
+	g.follow(r.Context(), &s, place{rt.Shard, rt.Home}, makeWay)
 	return nil
 }
 
 // follow sends every place that the session takes, until the client, the
-// session or the server ends.
-func (g *Game) follow(ctx context.Context, s *stream, now place) {
+// session or the server ends. A stream that has to make way says so, or its
+// page would come again at once and push out another.
+func (g *Game) follow(ctx context.Context, s *stream, now place, makeWay <-chan struct{}) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	key := g.cfg.SessionPrefix + g.hop.Sessions.Key(ctx)
@@ -55,6 +59,9 @@ func (g *Game) follow(ctx context.Context, s *stream, now place) {
 		case <-ctx.Done():
 			return
 		case <-g.stopping:
+			return
+		case <-makeWay:
+			s.write("event: enough\ndata: {}\n\n")
 			return
 		case <-ticker.C:
 		}

@@ -10,9 +10,6 @@ import (
 	"github.com/shardhop/shardhop/example-game/internal/password"
 )
 
-// maxStreams bounds the event streams of one process.
-const maxStreams = 1000
-
 // Config configures a [Game]. Hop is required.
 type Config struct {
 	// Hop holds the sessions and lends the connections. Its middleware has to
@@ -37,7 +34,7 @@ type Game struct {
 	schema *schema
 	log    *slog.Logger
 
-	streams  chan struct{} // one element for every open event stream
+	streams  *streams
 	stopping chan struct{} // closed by Stop
 	stop     sync.Once
 }
@@ -65,7 +62,7 @@ func New(cfg Config) (*Game, error) {
 		roster:   roster{cfg.Hop.Redis},
 		schema:   startSchema(cfg.Hop.Router, cfg.Logger),
 		log:      cfg.Logger,
-		streams:  make(chan struct{}, maxStreams),
+		streams:  newStreams(),
 		stopping: make(chan struct{}),
 	}, nil
 }
