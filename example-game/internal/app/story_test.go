@@ -51,10 +51,20 @@ func TestPlayerPlaysOnWhenTheServerDies(t *testing.T) {
 func TestReadingMovesOnInsideTheRequest(t *testing.T) {
 	a := start(t)
 	operator, bob := newClient(t, a.AdminURL()), newClient(t, a.URL())
-	shard := bob.register("bob").field("shard")
-	operator.want(http.StatusOK, "POST", "/lab/"+shard+"/stop", "")
-	if me := bob.want(http.StatusOK, "GET", "/api/me", ""); me.shard() == shard {
-		t.Errorf("served by the stopped shard %s", shard)
+	bob.register("bob")
+	for _, tc := range []struct{ verb, mend, path string }{
+		{"stop", "start", "/api/me"},
+		{"freeze", "thaw", "/api/me"},
+		{"freeze", "thaw", "/api/leaderboard"},
+	} {
+		// A connection that was just used is not asked whether it still lives.
+		shard := bob.want(http.StatusOK, "GET", tc.path, "").shard()
+		operator.want(http.StatusOK, "POST", "/lab/"+shard+"/"+tc.verb, "")
+		if got := bob.want(http.StatusOK, "GET", tc.path, ""); got.shard() == shard || got.shard() == "" {
+			t.Errorf("%s, %s: served by %q as before", tc.verb, tc.path, got.shard())
+		}
+		operator.want(http.StatusOK, "POST", "/lab/"+shard+"/"+tc.mend, "")
+		awaitState(t, operator, shard, "up")
 	}
 }
 

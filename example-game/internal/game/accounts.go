@@ -23,7 +23,7 @@ func (g *Game) register(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := player{realm: form.Realm, name: form.Name}
-	mark, err := g.reserve(ctx, p)
+	mark, err := g.reserve(ctx, w, p)
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,7 @@ func (g *Game) register(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	g.roster.keep(ctx, p, middleware.Shard(ctx))
-	if err := g.signIn(ctx, p); err != nil {
-		return err
-	}
+	g.signIn(ctx, p)
 	return reply(w, http.StatusCreated, g.state(ctx, p, 0))
 }
 
@@ -48,7 +46,7 @@ func (g *Game) credentials(r *http.Request, form *credentials) error {
 
 // reserve makes sure that nobody has the name, as far as rows and roster tell,
 // and that nobody else gets it meanwhile. It returns the mark that says so.
-func (g *Game) reserve(ctx context.Context, p player) (mark string, err error) {
+func (g *Game) reserve(ctx context.Context, w http.ResponseWriter, p player) (mark string, err error) {
 	holder, err := g.roster.holder(ctx, p)
 	if err != nil {
 		return "", err
@@ -56,7 +54,8 @@ func (g *Game) reserve(ctx context.Context, p player) (mark string, err error) {
 	if isPending(holder) {
 		return "", errNameTaken
 	}
-	at, err := g.locate(ctx, p, holder)
+	at, err := g.locate(ctx, p)
+	usedShard(w, at)
 	switch {
 	case err == nil:
 		g.roster.keep(ctx, p, at.shard)
@@ -80,7 +79,7 @@ func (g *Game) create(ctx context.Context, p player, password string) error {
 	if err != nil {
 		return err
 	}
-	if err := middleware.Assign(ctx, p.realm); err != nil {
+	if err := g.freshSession(ctx, p.realm); err != nil {
 		return err
 	}
 	if err := g.schema.ensure(ctx, middleware.Shard(ctx), middleware.Conn(ctx)); err != nil {
@@ -116,20 +115,19 @@ func (g *Game) login(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	g.roster.keep(ctx, p, at.shard)
-	if err := g.signIn(ctx, p); err != nil {
-		return err
-	}
+	g.signIn(ctx, p)
 	return reply(w, http.StatusOK, g.state(ctx, p, at.Gold))
 }
 
 // verify finds the player and checks the password. It takes as long for a name
 // that nobody has.
 func (g *Game) verify(ctx context.Context, w http.ResponseWriter, p player, password string) (found, error) {
-	holder, _ := g.roster.holder(ctx, p) // only a hint here
-	at, searchErr := g.locate(ctx, p, holder)
-	if at.shard != "" {
-		w.Header().Set(shardHeader, at.shard)
+	holder, err := g.roster.holder(ctx, p)
+	if err != nil {
+		return found{}, err // without Redis there is no session either
 	}
+	at, searchErr := g.locate(ctx, p)
+	usedShard(w, at)
 	ok, err := g.hasher.Matches(ctx, password, at.PasswordHash)
 	switch {
 	case err != nil:
@@ -144,29 +142,48 @@ func (g *Game) verify(ctx context.Context, w http.ResponseWriter, p player, pass
 	return found{}, errors.Join(store.ErrNoPlayer, searchErr)
 }
 
+// usedShard notes on the answer which shard was asked for a player.
+func usedShard(w http.ResponseWriter, at found) {
+	if at.shard != "" {
+		w.Header().Set(shardHeader, at.shard)
+	}
+}
+
 // settle gives the session a fresh route in the player's realm, on a shard
 // that has the player's rows.
 func (g *Game) settle(ctx context.Context, p player, shard string) error {
-	if err := middleware.Assign(ctx, p.realm); err != nil {
+	if err := g.freshSession(ctx, p.realm); err != nil {
 		return err
 	}
 	if middleware.Shard(ctx) == shard {
 		return nil
 	}
-	_, err := store.Find(ctx, middleware.Conn(ctx), p.name)
+	err := read(ctx, func(ctx context.Context, db store.DB) error {
+		_, err := store.Find(ctx, db, p.name)
+		return err
+	})
 	if errors.Is(err, store.ErrNoPlayer) {
 		return middleware.Move(ctx, shard)
 	}
 	return err
 }
 
-// signIn makes the session the player's, under a new token.
-func (g *Game) signIn(ctx context.Context, p player) error {
-	if err := g.hop.Sessions.RenewToken(ctx); err != nil {
-		return errors.Join(errRoster, err)
+// freshSession ends the session that the request came with and begins another,
+// with a route in realm. Nothing of the old one goes along, so that of several
+// sign-ins that start from one session each gets its own.
+func (g *Game) freshSession(ctx context.Context, realm string) error {
+	if g.hop.Sessions.Key(ctx) != "" {
+		if err := g.hop.Sessions.Destroy(ctx); err != nil {
+			return errors.Join(errRoster, err)
+		}
 	}
+	return middleware.Assign(ctx, realm)
+}
+
+// signIn makes the fresh session the player's. It is stored with the answer,
+// under a token that nobody has seen yet.
+func (g *Game) signIn(ctx context.Context, p player) {
 	g.hop.Sessions.Put(ctx, playerKey, p.String())
-	return nil
 }
 
 // logout ends the session.

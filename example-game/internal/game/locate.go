@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/shardhop/shardhop/example-game/internal/store"
+	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/middleware"
 )
 
-// lookTimeout bounds the search of one shard.
+// lookTimeout bounds a search, of however many shards.
 const lookTimeout = 3 * time.Second
 
 // Why a search found nothing without proving that there is nothing.
@@ -19,6 +21,8 @@ var (
 	errIncomplete = errors.New("game: search incomplete")
 	// errUnreachable: no shard of the realm answered.
 	errUnreachable = errors.New("game: realm unreachable")
+	// errKnownDown: the shard was not asked, since it would not have answered.
+	errKnownDown = errors.New("game: shard known to be down")
 )
 
 // found is where the rows of a player are, and what they say. Where nothing is
@@ -28,21 +32,80 @@ type found struct {
 	shard string
 }
 
-// locate searches the shards of the player's realm, the hinted one first. The
-// request must hold no connection meanwhile. The error is store.ErrNoPlayer
-// when every shard answered; otherwise errIncomplete or errUnreachable.
-func (g *Game) locate(ctx context.Context, p player, hint string) (found, error) {
+// look is what became of the search of one shard.
+type look struct {
+	shard string
+	row   store.Player
+	err   error
+}
+
+// locate searches the shards of the player's realm, all at once, and waits for
+// every answer: a name that is there must not be told from another by how long
+// that takes. The request must hold no connection meanwhile. The error is
+// store.ErrNoPlayer when every shard answered; otherwise errIncomplete or
+// errUnreachable.
+func (g *Game) locate(ctx context.Context, p player) (found, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	looks := g.plan(p.realm)
+	var asking sync.WaitGroup
+	for i := range looks {
+		if l := &looks[i]; l.err == nil {
+			asking.Go(func() { l.row, l.err = g.find(ctx, l.shard, p.name) })
+		}
+	}
+	asking.Wait()
+	return judge(looks)
+}
+
+// find reads a player's row on one shard.
+func (g *Game) find(ctx context.Context, shard, name string) (row store.Player, err error) {
+	err = g.readAt(ctx, shard, func(ctx context.Context, db store.DB) (err error) {
+		row, err = store.Find(ctx, db, name)
+		return err
+	})
+	return row, err
+}
+
+// plan lists the shards of a realm in their order. One that is known to be
+// down has the error already: it would be waited for in vain. When all are,
+// each is to be asked, since one that has just come back is enough.
+func (g *Game) plan(realm string) []look {
+	health := g.hop.Router.Health().Snapshot()
+	var looks []look
+	down := 0
+	for _, shard := range g.members(realm) {
+		l := look{shard: shard}
+		if isDown(health[shard].State) {
+			l.err = errKnownDown
+			down++
+		}
+		looks = append(looks, l)
+	}
+	if down == len(looks) {
+		for i := range looks {
+			looks[i].err = nil
+		}
+	}
+	return looks
+}
+
+func isDown(state healthcache.State) bool {
+	return state == healthcache.Down || state == healthcache.Misconfigured
+}
+
+// judge sums up what the shards answered, in their order.
+func judge(looks []look) (found, error) {
 	var silent []error
 	asked := ""
-	for _, shard := range searchOrder(g.members(p.realm), hint) {
-		row, err := g.look(ctx, shard, p.name)
+	for _, l := range looks {
 		switch {
-		case err == nil:
-			return found{row, shard}, nil
-		case errors.Is(err, store.ErrNoPlayer):
-			asked = shard
+		case l.err == nil:
+			return found{l.row, l.shard}, nil
+		case errors.Is(l.err, store.ErrNoPlayer):
+			asked = l.shard
 		default:
-			silent = append(silent, err)
+			silent = append(silent, fmt.Errorf("%s: %w", l.shard, l.err))
 		}
 	}
 	nothing := found{shard: asked}
@@ -72,31 +135,6 @@ func (g *Game) members(realm string) []string {
 	return shards
 }
 
-// searchOrder puts the hint first, if it is one of the shards.
-func searchOrder(shards []string, hint string) []string {
-	var first, rest []string
-	for _, shard := range shards {
-		if shard == hint {
-			first = append(first, shard)
-		} else {
-			rest = append(rest, shard)
-		}
-	}
-	return append(first, rest...)
-}
-
-// look reads a player's row on one shard, outside the request's own lease.
-func (g *Game) look(ctx context.Context, shard, name string) (store.Player, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	lease, err := g.hop.Router.Acquire(ctx, shard)
-	if err != nil {
-		return store.Player{}, err
-	}
-	defer lease.Release()
-	return store.Find(ctx, lease.Conn(), name)
-}
-
 // play runs use on the shard that has the player's rows: on the one that the
 // library chose, and if they are not there, on the one where they are found.
 // use has to give store.ErrNoPlayer where the row is missing.
@@ -106,7 +144,7 @@ func (g *Game) play(ctx context.Context, p player, use func(ctx context.Context)
 		return err
 	}
 	middleware.Release(ctx)
-	at, err := g.locate(ctx, p, middleware.Home(ctx))
+	at, err := g.locate(ctx, p)
 	if err != nil {
 		return errors.Join(store.ErrNoPlayer, err)
 	}

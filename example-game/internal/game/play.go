@@ -37,9 +37,11 @@ func (g *Game) me(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var row store.Player
-	err = g.play(ctx, p, func(ctx context.Context) (err error) {
-		row, err = store.Find(ctx, middleware.Conn(ctx), p.name)
-		return err
+	err = g.play(ctx, p, func(ctx context.Context) error {
+		return read(ctx, func(ctx context.Context, db store.DB) (err error) {
+			row, err = store.Find(ctx, db, p.name)
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -100,8 +102,11 @@ func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 // another shard, to which no transaction reaches.
 func (g *Game) noRecipient(ctx context.Context, to player) error {
 	middleware.Release(ctx)
-	holder, _ := g.roster.holder(ctx, to)
-	_, err := g.locate(ctx, to, holder)
+	holder, rosterErr := g.roster.holder(ctx, to)
+	_, err := g.locate(ctx, to)
+	if errors.Is(err, errIncomplete) && rosterErr != nil {
+		return rosterErr
+	}
 	if isNobody(err, holder) {
 		return errNoRecipient
 	}
@@ -110,11 +115,11 @@ func (g *Game) noRecipient(ctx context.Context, to player) error {
 
 // leaderboard needs no login; a visitor sees the first realm.
 func (g *Game) leaderboard(w http.ResponseWriter, r *http.Request) error {
-	conn, err := middleware.Acquire(r.Context())
-	if err != nil {
+	var ranks []store.Rank
+	err := read(r.Context(), func(ctx context.Context, db store.DB) (err error) {
+		ranks, err = store.Richest(ctx, db, leaders)
 		return err
-	}
-	ranks, err := store.Richest(r.Context(), conn, leaders)
+	})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ var (
 	errHashing = problem.New(http.StatusServiceUnavailable, "busy", "Many players are signing in right now, please try again")
 	errStreams = problem.New(http.StatusServiceUnavailable, "busy", "Too many pages are listening right now")
 	errNoShard = problem.New(http.StatusServiceUnavailable, "unavailable", "The servers of this realm do not answer right now, please try again soon")
-	errRedis   = problem.New(http.StatusServiceUnavailable, "unavailable", "Signing in is not possible right now, please try again")
+	errRedis   = problem.New(http.StatusServiceUnavailable, "unavailable", "That is not possible right now, please try again soon")
 )
 
 // known is the one table from the game's errors to answers.

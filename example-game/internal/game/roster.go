@@ -23,7 +23,7 @@ var errRoster = errors.New("game: roster unavailable")
 // holds the shard on which the player registered, or a mark while the
 // registration runs. The rows are the truth. The roster is what is known of
 // those that cannot be read now, so that a name is not given twice while a
-// shard is down that has it. It is also a hint where to look first.
+// shard is down that has it.
 type roster struct{ rdb redis.UniversalClient }
 
 // pending tells the mark of a registration from the name of a shard.
