@@ -11,7 +11,8 @@ import (
 // tended is a shard whose lease this instance holds.
 type tended struct {
 	shard string
-	head  string // of the record, if its date is to be renewed; else empty
+	head  string // of the record, if it is to be renewed; else empty
+	rtt   int64  // of the last good probe, in microseconds
 }
 
 // tending is what became of it.
@@ -25,7 +26,7 @@ type tending struct {
 type pulse struct {
 	now        time.Time // by Redis's clock
 	count      int64     // the change counter
-	generation string    // when the fleet's keys were first written, and by whom
+	generation string    // when the fleet's keys were first written, and who did it
 	members    int       // instances alive, this one included
 	changed    []string  // shards whose keys changed since the last beat
 	asked      []string  // shards to testify about
@@ -58,7 +59,7 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 	keys, args := f.beatKeys(), f.beatArgs(seen)
 	for _, t := range held {
 		keys = append(keys, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard))
-		args = append(args, t.head)
+		args = append(args, t.head, t.rtt)
 	}
 	reply, err := beatScript.Run(ctx, f.client, keys, args...).Slice()
 	if err != nil {
@@ -89,7 +90,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 	calls := make([]call, len(held))
 	drains, ends := make([]*redis.StringCmd, len(held)), make([]*redis.DurationCmd, len(held))
 	for i, t := range held {
-		calls[i] = call{shard: t.shard, args: []any{f.ttl.Milliseconds(), t.head}}
+		calls[i] = call{shard: t.shard, args: []any{f.ttl.Milliseconds(), t.head, t.rtt}}
 		drains[i], ends[i] = pipe.Get(ctx, drainKey(t.shard)), pipe.PTTL(ctx, drainKey(t.shard))
 	}
 	words := f.queue(ctx, pipe, calls, tend)

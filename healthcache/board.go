@@ -262,7 +262,7 @@ func (b *board) publishLocked(now time.Time, some ...*knowledge) {
 			b.notices.push(notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src})
 		}
 		same := view.equal(k.view)
-		k.view = view
+		k.view, k.from = view, src
 		if same {
 			continue
 		}

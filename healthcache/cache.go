@@ -15,6 +15,9 @@ type Cache struct {
 	cfg   Config
 	board *board
 	fleet *fleet // nil without Redis
+	// quotas of log lines per shard; touched by the goroutine that passes
+	// changes on.
+	quotas map[string]*quota
 
 	starting, closing sync.Once
 	stop              context.CancelFunc
@@ -32,7 +35,10 @@ func New(cfg Config) (*Cache, error) {
 	}
 	cfg.Shards = append([]string(nil), cfg.Shards...)
 	token := cfg.Instance + "/" + rand.Text()[:10]
-	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{})}
+	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), quotas: map[string]*quota{}}
+	for _, shard := range cfg.Shards {
+		c.quotas[shard] = &quota{}
+	}
 	if cfg.Redis != nil {
 		c.fleet = newFleet(cfg.Redis, token, cfg)
 	}

@@ -26,8 +26,10 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 	defer b.mu.Unlock()
 	now, redis := time.Now(), newClock(r.clock, b.cfg.life())
 	var wanted []string
+	read := make([]*knowledge, 0, len(r.shards))
 	for shard, keys := range r.shards {
 		k := b.shards[shard]
+		read = append(read, k)
 		was := k.fleet.status.State
 		k.absorb(keys, redis, now, b.token, moves[shard])
 		if k.wantsLease(keys.lease, now, b.cfg.life()) && !k.lease {
@@ -37,8 +39,8 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 			k.nudge()
 		}
 		b.doubtLocked(k, was, now)
-		b.publishLocked(now, k)
 	}
+	b.publishLocked(now, read...)
 	b.foreign.learn(r.foreign, redis)
 	return wanted
 }
@@ -60,12 +62,11 @@ func (b *board) doubtLocked(k *knowledge, was State, now time.Time) {
 func (b *board) deaf() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := time.Now()
 	for _, k := range b.shards {
 		k.alone = true
 		k.nudge()
-		b.publishLocked(now, k)
 	}
+	b.publishLocked(time.Now(), slices.Collect(maps.Values(b.shards))...)
 }
 
 // held takes in which leases are this instance's.
@@ -146,7 +147,7 @@ func (b *board) written(reports []report, since map[string]string) {
 		if sign != k.post.written {
 			b.news[r.shard] = true
 		}
-		k.post.state, k.post.since, k.post.written, k.post.renewals = r.status.State, text, sign, 0
+		k.post.state, k.post.since, k.post.written = r.status.State, text, sign
 	}
 }
 

@@ -57,6 +57,11 @@ func (h history) Since() time.Time { return h.since }
 
 func NewEvidence(s Status, at time.Time) Evidence { return evidence{status: s, at: at} }
 
+// Penalty is how long a shard stays down at least.
+func Penalty(interval time.Duration, jitter float64, falls int) time.Duration {
+	return damping{unit: interval, jitter: jitter}.penalty(falls)
+}
+
 // Judge is the verdict on words as they stand in Redis.
 func Judge(asked []string, said map[string]string, since time.Time) Verdict {
 	words := map[string]testimony{}

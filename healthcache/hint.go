@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,20 +17,9 @@ const hintSilence = 5
 // everything is found out at the next beat.
 func (c *Cache) listening(ctx context.Context) {
 	for ctx.Err() == nil {
-		c.fleet.listen(ctx, hintSilence*c.cfg.Interval, c.hint)
+		c.fleet.listen(ctx, hintSilence*c.cfg.Interval, c.board.overhear)
 		pause(ctx, hintSilence*c.cfg.Interval)
 	}
-}
-
-// hint takes one hint in: names of shards, or a call that concerns those named.
-func (c *Cache) hint(text string) {
-	if whom, ok := strings.CutPrefix(text, callForWitnesses); ok {
-		if slices.Contains(strings.Fields(whom), c.fleet.token) {
-			signal(c.board.hints)
-		}
-		return
-	}
-	c.board.hinted(strings.Fields(text))
 }
 
 // listen passes hints on until the subscription breaks or ctx is done.

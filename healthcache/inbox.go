@@ -3,6 +3,7 @@ package healthcache
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (b *board) holding() (seen int64, held []tended) {
 	defer b.mu.Unlock()
 	for _, shard := range b.cfg.Shards {
 		if k := b.shards[shard]; k.lease {
-			held = append(held, tended{shard: shard, head: k.renewal()})
+			held = append(held, tended{shard: shard, head: k.renewal(), rtt: k.own.status.RTT})
 		}
 	}
 	return b.inbox.seen, held
@@ -149,15 +150,18 @@ func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string) {
 		in.beats = 0
 		foreign = slices.Sorted(maps.Keys(in.foreign))
 	}
+	var stale []*knowledge
 	for _, shard := range b.cfg.Shards {
 		k := b.shards[shard]
 		if all || in.marked[shard] || k.alone || !k.fleet.fresh(now, b.cfg.life()) {
 			read = append(read, shard)
 			continue
 		}
-		k.unchanged(now, b.cfg.life())
-		b.publishLocked(now, k)
+		if k.unchanged(now) {
+			stale = append(stale, k)
+		}
 	}
+	b.publishLocked(now, stale...)
 	for shard := range in.marked {
 		if in.foreign[shard] && !all {
 			foreign = append(foreign, shard)
@@ -178,11 +182,18 @@ func (in *inbox) mark(shard string, watched bool) {
 	in.marked[shard] = true
 }
 
-// hinted takes in a hint that shards changed.
-func (b *board) hinted(shards []string) {
+// overhear takes in a hint: names of shards that changed, or a call that
+// concerns those whom it names.
+func (b *board) overhear(hint string) {
+	if whom, ok := strings.CutPrefix(hint, callForWitnesses); ok {
+		if slices.Contains(strings.Fields(whom), b.token) {
+			signal(b.hints)
+		}
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, shard := range shards {
+	for _, shard := range strings.Fields(hint) {
 		b.inbox.mark(shard, b.shards[shard] != nil)
 	}
 	signal(b.hints)

@@ -16,7 +16,7 @@ const (
 	// changesKey is a sorted set of the shards whose keys changed, each with
 	// the number of its last change; the highest number is the change counter.
 	changesKey = "db:{fleet}:changes"
-	// generationKey says when the fleet's keys were first written, and by whom.
+	// generationKey says when the fleet's keys were first written, and who did.
 	// Its absence tells that Redis has lost everything.
 	generationKey = "db:{fleet}:generation"
 )

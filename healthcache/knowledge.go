@@ -25,7 +25,8 @@ type knowledge struct {
 	testimony  string    // a word that waits to be written; empty: none
 	post       post
 
-	view View // as it was last published
+	view View   // as it was last published
+	from source // of the view
 }
 
 func newKnowledge(shard string, now time.Time, alone bool, d damping) *knowledge {
@@ -186,13 +187,13 @@ func (k *knowledge) absorbDrain(drain cell, now time.Time, moves int) (news bool
 	return news
 }
 
-// unchanged takes in that the keys are as they were read last. A record that
-// was not renewed in time stays lost.
-func (k *knowledge) unchanged(now time.Time, life time.Duration) {
+// unchanged takes in that the keys are as they were read last, which is not to
+// be called for a record that was not renewed in time. It reports whether the
+// view may be another all the same.
+func (k *knowledge) unchanged(now time.Time) (stale bool) {
 	k.rejoin(false)
-	if k.fleet.fresh(now, life) {
-		k.fleet.at, k.heard = now, now
-	}
+	k.fleet.at, k.heard = now, now
+	return k.from != fromFleet || k.drain.set || k.fleet.status.State == Down
 }
 
 // order sets or ends the drain.

@@ -10,7 +10,7 @@ import (
 func (f *fleet) take(ctx context.Context, shards []string) map[string]bool {
 	calls := make([]call, len(shards))
 	for i, s := range shards {
-		calls[i] = call{shard: s, args: []any{f.ttl.Milliseconds(), ""}}
+		calls[i] = call{shard: s, args: []any{f.ttl.Milliseconds(), "", 0}}
 	}
 	held := make(map[string]bool, len(shards))
 	for i, cmd := range f.run(ctx, tendScript, calls) {

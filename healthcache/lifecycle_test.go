@@ -91,6 +91,32 @@ func TestLogSaysWhy(t *testing.T) {
 	})
 }
 
+func TestAFlappingShardDoesNotFloodTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		s, seen := newServers(), &changes{}
+		c := start(t, hc.Config{Shards: []string{"a"}, Probe: s.probe, OnChange: seen.add, Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		synctest.Wait()
+		for i := range 60 {
+			s.say("a", []hc.State{hc.Busy, hc.Up}[i%2])
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		s.say("a", hc.Busy)
+		pass(time.Second)
+		c.Close()
+		if states, _ := seen.states("a"); len(states) < 60 {
+			t.Errorf("the hook was told of %d changes", len(states))
+		}
+		if n := strings.Count(text.String(), "\n"); n < 10 || n > 20 {
+			t.Errorf("%d lines in two minutes", n)
+		}
+		if !strings.Contains(text.String(), "lines_withheld=") {
+			t.Error("nothing tells that lines were withheld")
+		}
+	})
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	probe := newServers().probe
 	tests := []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // notice is a change of state on its way to the log and to OnChange.
@@ -59,21 +60,59 @@ func (n *notices) run(stop <-chan struct{}, tell func(notice)) {
 	}
 }
 
-// pass logs a change and calls the hook.
+// How many changes of one shard are logged at once, and after how long another
+// one is.
+const (
+	logBurst = 10
+	logEvery = 10 * time.Second
+)
+
+// quota bounds the lines that one shard may write. The zero value is full.
+type quota struct {
+	used     float64 // lines, as far as they count still
+	at       time.Time
+	withheld int
+}
+
+// take reports whether a line may be written now, and how many were withheld
+// since the last one.
+func (q *quota) take(now time.Time) (withheld int, ok bool) {
+	q.used = max(q.used-float64(now.Sub(q.at))/float64(logEvery), 0)
+	q.at = now
+	if q.used > logBurst-1 {
+		q.withheld++
+		return 0, false
+	}
+	q.used++
+	withheld, q.withheld = q.withheld, 0
+	return withheld, true
+}
+
+// pass logs a change, unless the shard has had too many, and calls the hook.
 func (c *Cache) pass(n notice) {
+	if withheld, ok := c.quotas[n.Shard].take(time.Now()); ok {
+		c.log(n, withheld)
+	}
+	if c.cfg.OnChange != nil {
+		c.cfg.OnChange(n.Change)
+	}
+}
+
+func (c *Cache) log(n notice, withheld int) {
 	level := slog.LevelInfo
 	if n.Next.State == Down || n.Next.State == ReadOnly || n.Next.State == Misconfigured {
 		level = slog.LevelWarn
 	}
-	c.cfg.Logger.LogAttrs(context.Background(), level, "shard changed state",
+	attrs := []slog.Attr{
 		slog.String("shard", n.Shard),
 		slog.String("from", n.Prev.State.String()),
 		slog.String("to", n.Next.State.String()),
 		slog.String("reason", n.Next.Reason),
 		slog.String("evidence", string(n.src)),
 		slog.String("by", n.Next.By),
-	)
-	if c.cfg.OnChange != nil {
-		c.cfg.OnChange(n.Change)
 	}
+	if withheld > 0 {
+		attrs = append(attrs, slog.Int("lines_withheld", withheld))
+	}
+	c.cfg.Logger.LogAttrs(context.Background(), level, "shard changed state", attrs...)
 }

@@ -1,12 +1,6 @@
 package healthcache
 
-import (
-	"time"
-)
-
-// rewriteEvery is after how many renewals a record is written anew, so that it
-// does not show an old round-trip time for ever.
-const rewriteEvery = 10
+import "time"
 
 // post is what passes between an own result and the health key, while this
 // instance holds the lease.
@@ -18,9 +12,8 @@ type post struct {
 
 	written  string // signature of the record that this instance wrote; empty: none
 	due      bool   // an own result waits to be written
-	renew    bool   // an own result says what was written, at a later date
+	renew    bool   // an own result says what was written, at a later time
 	renewing bool   // the renewal is under way
-	renewals int    // since the record was written
 }
 
 // read notes what the key says.
@@ -42,7 +35,7 @@ func signature(s Status) string {
 func (k *knowledge) note(now time.Time) {
 	switch {
 	case k.history.state == Suspect:
-	case k.post.renewals < rewriteEvery && signature(k.record(now).status) == k.post.written:
+	case signature(k.record(now).status) == k.post.written:
 		k.post.renew = true
 	default:
 		k.post.due = true
@@ -56,7 +49,6 @@ func (k *knowledge) renewal() string {
 	if !k.post.renewing {
 		return ""
 	}
-	k.post.renewals++
 	return k.post.head()
 }
 

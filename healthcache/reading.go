@@ -32,9 +32,10 @@ type reading struct {
 }
 
 // read looks at the keys of shards, and at the health keys of foreign ones, in
-// one round trip; where drains stand, in a second one at their ends.
-func (f *fleet) read(ctx context.Context, shards, foreign []string) (reading, error) {
-	r, err := f.readKeys(ctx, shards, foreign)
+// one round trip; where drains stand, in a second one at their ends. It asks
+// for Redis's clock unless that is known.
+func (f *fleet) read(ctx context.Context, shards, foreign []string, clock time.Time) (reading, error) {
+	r, err := f.readKeys(ctx, shards, foreign, clock)
 	if err != nil {
 		return reading{}, err
 	}
@@ -42,7 +43,7 @@ func (f *fleet) read(ctx context.Context, shards, foreign []string) (reading, er
 	return r, nil
 }
 
-func (f *fleet) readKeys(ctx context.Context, shards, foreign []string) (reading, error) {
+func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock time.Time) (r reading, err error) {
 	keys := make([]string, 0, 3*len(shards)+len(foreign))
 	for _, s := range shards {
 		keys = append(keys, healthKey(s), drainKey(s), leaseKey(s))
@@ -52,14 +53,14 @@ func (f *fleet) readKeys(ctx context.Context, shards, foreign []string) (reading
 	}
 	pipe := f.client.Pipeline()
 	cells := f.queueReads(ctx, pipe, keys)
-	clock := pipe.Time(ctx)
-	// Each command's own error is looked at below.
-	_, err := pipe.Exec(ctx)
-
-	r := reading{shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign))}
-	if clock.Err() == nil {
-		r.clock = clock.Val()
+	if clock.IsZero() {
+		asked := pipe.Time(ctx)
+		defer func() { r.clock = asked.Val() }()
 	}
+	// Each command's own error is looked at below.
+	_, err = pipe.Exec(ctx)
+
+	r = reading{shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign)), clock: clock}
 	read := 0
 	count := func(c cell) {
 		if !c.failed {

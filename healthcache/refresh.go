@@ -70,7 +70,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 		return c.restore(ctx, p, todo.lost)
 	}
 	if len(todo.read)+len(todo.foreign) > 0 {
-		if err := c.read(ctx, todo.read, todo.foreign, moves); err != nil {
+		if err := c.read(ctx, todo, p.now, moves); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func answered(err error) bool {
 }
 
 // read reads keys, and takes the leases that are free.
-func (c *Cache) read(ctx context.Context, shards, foreign []string, moves map[string]int) error {
-	r, err := c.fleet.read(ctx, shards, foreign)
+func (c *Cache) read(ctx context.Context, todo agenda, clock time.Time, moves map[string]int) error {
+	r, err := c.fleet.read(ctx, todo.read, todo.foreign, clock)
 	if err != nil {
 		c.board.unread()
 		c.board.deaf()
@@ -102,7 +102,7 @@ func (c *Cache) read(ctx context.Context, shards, foreign []string, moves map[st
 // replica before its promotion for one: everything is read, and believed but
 // for drains that are missing.
 func (c *Cache) readOnly(ctx context.Context, moves map[string]int) error {
-	r, err := c.fleet.read(ctx, c.cfg.Shards, nil)
+	r, err := c.fleet.read(ctx, c.cfg.Shards, nil, time.Time{})
 	c.board.unread()
 	if err != nil {
 		c.board.deaf()

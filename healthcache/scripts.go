@@ -34,10 +34,11 @@ end
 // counts as free. With the lease the holder keeps its last record alive, so
 // that a record outlives a probe that takes long, but not its prober. head is
 // how the record begins that the holder wrote, if it has probed again since
-// with the same result: then only the record's date is renewed. The answer is
-// 0: the lease is another's; 1: it is held; 2: and the record was renewed.
+// with the same result: then only the record's date and round-trip time are
+// renewed. The answer is 0: the lease is another's; 1: it is held; 2: and the
+// record was renewed.
 const luaTend = `
-local function tend(health, lease, token, ttl, head)
+local function tend(health, lease, token, ttl, head, rtt)
   if redis.call('TYPE', lease).ok == 'string' and redis.call('PTTL', lease) >= 0 then
     if redis.call('GET', lease) ~= token then return 0 end
     redis.call('PEXPIRE', lease, ttl)
@@ -51,6 +52,7 @@ local function tend(health, lease, token, ttl, head)
   local record = redis.call('GET', health)
   if string.sub(record, 1, #head) ~= head then return 1 end
   record = string.gsub(record, '"checked_at":"[^"]*"', '"checked_at":"' .. rfc3339(now) .. '"', 1)
+  record = string.gsub(record, '"rtt_us":%d+', '"rtt_us":' .. rtt, 1)
   redis.call('SET', health, record, 'PX', ttl)
   return 2
 end
@@ -73,7 +75,7 @@ end
 // members, changes, generation, the instance's mail, then health, lease and
 // drain key of each shard that it holds. ARGV: token, milliseconds for which
 // the instance counts as alive, milliseconds of its leases, the change counter
-// that it saw last, then the head of each record.
+// that it saw last, then the head and the round-trip time of each record.
 var beatScript = redis.NewScript(luaClock + luaTend + luaBump + `
 local members, changes, generation, mail = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, alive, ttl, seen = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -86,7 +88,7 @@ redis.call('ZADD', members, now + alive, token)
 if redis.call('ZREMRANGEBYSCORE', members, '-inf', now) > 0 then bump(changes, '*') end
 local born = redis.call('GET', generation)
 if not born then
-  born = string.format('%.0f', now) .. '-' .. token
+  born = string.format('%.0f', now) .. '-' .. string.sub(token, -10)
   redis.call('SET', generation, born)
 end
 local count = top(changes)
@@ -101,7 +103,7 @@ for i = 5, #KEYS, 3 do
   if redis.call('TYPE', KEYS[i + 2]).ok == 'string' then
     drain, left = redis.call('GET', KEYS[i + 2]), redis.call('PTTL', KEYS[i + 2])
   end
-  tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[4 + (i - 2) / 3])
+  tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[#tended / 3 * 2 + 5], ARGV[#tended / 3 * 2 + 6])
   tended[#tended + 1] = drain
   tended[#tended + 1] = left
 end
@@ -109,9 +111,9 @@ return {now, count, born, redis.call('ZCARD', members), changed, asked, tended}
 `)
 
 // tendScript tends one shard. KEYS: health key, lease key. ARGV: token,
-// milliseconds of the lease, head of the record.
+// milliseconds of the lease, head and round-trip time of the record.
 var tendScript = redis.NewScript(luaClock + luaTend + `
-return tend(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
+return tend(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 `)
 
 // reportScript writes a record if the lease is held, and answers its "since",

@@ -97,7 +97,7 @@ func (c *Cache) hear(parent context.Context, shard string) verdict {
 func (c *Cache) lastWord(ctx context.Context, shard string, since time.Time) verdict {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
 	defer cancel()
-	r, err := c.fleet.read(ctx, []string{shard}, nil)
+	r, err := c.fleet.read(ctx, []string{shard}, nil, time.Time{})
 	if err != nil || r.shards[shard].lease.value == c.fleet.token {
 		return agreed
 	}

@@ -43,17 +43,28 @@ const (
 // the shard and not on who asks, so that many accusers cost a shard no more
 // probes than one, and it stays the same while the fleet does.
 func witnesses(shard, self, prober string, members []string) []string {
-	others := slices.DeleteFunc(slices.Clone(members), func(m string) bool { return m == self })
-	rank := func(member string) uint64 {
-		if prober != "" && strings.HasPrefix(member, prober+"/") {
-			return 0
-		}
-		return rendezvous(shard, member)
+	type candidate struct {
+		member string
+		rank   uint64
 	}
-	slices.SortFunc(others, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	ranked := make([]candidate, 0, len(members))
+	for _, m := range members {
+		switch {
+		case m == self:
+		case prober != "" && strings.HasPrefix(m, prober+"/"):
+			ranked = append(ranked, candidate{m, 0})
+		default:
+			ranked = append(ranked, candidate{m, rendezvous(shard, m)})
+		}
+	}
+	slices.SortFunc(ranked, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.member, b.member))
 	})
-	return others[:min(len(others), maxWitnesses)]
+	chosen := make([]string, min(len(ranked), maxWitnesses))
+	for i := range chosen {
+		chosen[i] = ranked[i].member
+	}
+	return chosen
 }
 
 func rendezvous(shard, member string) uint64 {

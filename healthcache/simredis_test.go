@@ -1,0 +1,227 @@
+//go:build !race
+
+package healthcache
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// modelRedis does what the scripts do, in memory and virtual time, and counts
+// what they cost on the wire of a single server.
+type modelRedis struct {
+	born    string
+	members map[string]time.Time // until when each counts
+	numbers map[string]int64     // of the last change of each shard
+	top     int64
+	records map[string]modelRecord
+	leases  map[string]modelLease
+	mail    map[string]map[string]bool
+	words   map[string]map[string]testimony
+	ttl     time.Duration
+	alive   time.Duration
+	publish func(hint string)
+
+	downs map[string]int // how often a record said down
+}
+
+type modelRecord struct {
+	status Status
+	until  time.Time
+}
+
+type modelLease struct {
+	token string
+	until time.Time
+}
+
+// bill is what an instance used; reading is the part of the bytes that went
+// into reading keys.
+type bill struct{ commands, bytes, reading int }
+
+func newModelRedis(cfg Config) *modelRedis {
+	return &modelRedis{
+		members: map[string]time.Time{}, numbers: map[string]int64{}, records: map[string]modelRecord{},
+		leases: map[string]modelLease{}, mail: map[string]map[string]bool{}, words: map[string]map[string]testimony{},
+		ttl: cfg.life(), alive: cfg.life() + cfg.Interval/4, downs: map[string]int{},
+	}
+}
+
+const (
+	shaBytes   = 40
+	clockBytes = 16 // ":1746514089000\r\n"
+)
+
+// wire is the size of a command, or of a reply made of texts.
+func wire(parts ...string) int {
+	n := len(fmt.Sprintf("*%d\r\n", len(parts)))
+	for _, p := range parts {
+		n += len(fmt.Sprintf("$%d\r\n\r\n", len(p))) + len(p)
+	}
+	return n
+}
+
+func (b *bill) add(request []string, reply int) {
+	b.commands++
+	b.bytes += wire(request...) + reply
+}
+
+func (m *modelRedis) bump(shards ...string) {
+	for _, s := range shards {
+		m.top++
+		m.numbers[s] = m.top
+	}
+}
+
+func (m *modelRedis) beat(b *bill, token string, seen int64, held []tended) pulse {
+	now := time.Now()
+	request := []string{"evalsha", strings.Repeat("x", shaBytes), "4", membersKey, changesKey, generationKey, mailKey(token), token, "3250", "3000", "12345"}
+	m.members[token] = now.Add(m.alive)
+	for member, until := range m.members {
+		if !until.After(now) {
+			delete(m.members, member)
+			m.bump(everyShard)
+		}
+	}
+	if m.born == "" {
+		m.born = fmt.Sprint(now.UnixMilli(), "-", token)
+	}
+	p := pulse{now: now, count: m.top, generation: m.born, members: len(m.members), tended: map[string]tending{}}
+	if seen > m.top {
+		seen = -1
+	}
+	if seen != m.top {
+		for s, n := range m.numbers {
+			if n > seen {
+				p.changed = append(p.changed, s)
+			}
+		}
+	}
+	p.asked = slices.Sorted(maps.Keys(m.mail[token]))
+	delete(m.mail, token)
+	reply := 4 + clockBytes + 10 + wire(m.born) + 8 + wire(p.changed...) + wire(p.asked...) + 6
+	for _, t := range held {
+		request = append(request, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard), t.head, fmt.Sprint(t.rtt))
+		p.tended[t.shard] = m.tend(token, t)
+		reply += 4 + 5 + 5
+	}
+	b.add(request, reply)
+	return p
+}
+
+func (m *modelRedis) tend(token string, t tended) tending {
+	now := time.Now()
+	if lease, ok := m.leases[t.shard]; ok && lease.until.After(now) && lease.token != token {
+		return tending{}
+	}
+	m.leases[t.shard] = modelLease{token, now.Add(m.ttl)}
+	record, ok := m.records[t.shard]
+	if !ok || !record.until.After(now) {
+		return tending{held: true}
+	}
+	record.until = now.Add(m.ttl)
+	renewed := t.head != "" && strings.HasPrefix(t.head, `{"state":"`+string(record.status.State)+`"`)
+	if renewed {
+		record.status.CheckedAt = now
+	}
+	m.records[t.shard] = record
+	return tending{held: true, renewed: renewed}
+}
+
+func (m *modelRedis) read(b *bill, shards []string) reading {
+	now := time.Now()
+	r := reading{shards: map[string]keyset{}, clock: now}
+	request, reply := []string{"mget"}, 0
+	for _, s := range shards {
+		var keys keyset
+		if record, ok := m.records[s]; ok && record.until.After(now) {
+			text, _ := json.Marshal(record.status)
+			keys.health = cell{value: string(text), exists: true}
+		}
+		if lease, ok := m.leases[s]; ok && lease.until.After(now) {
+			keys.lease = cell{value: lease.token, exists: true}
+		}
+		r.shards[s] = keys
+		request = append(request, healthKey(s), drainKey(s), leaseKey(s))
+		reply += wire(keys.health.value, keys.lease.value) + 5
+	}
+	b.reading -= b.bytes
+	b.add(request, reply)
+	b.reading += b.bytes
+	return r
+}
+
+func (m *modelRedis) take(b *bill, token string, shards []string) map[string]bool {
+	held := map[string]bool{}
+	for _, s := range shards {
+		held[s] = m.tend(token, tended{shard: s}).held
+		b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "2", healthKey(s), leaseKey(s), token, "3000", ""}, 4)
+	}
+	return held
+}
+
+func (m *modelRedis) report(b *bill, token string, reports []report) map[string]string {
+	now := time.Now()
+	since := map[string]string{}
+	for _, r := range reports {
+		b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "2", healthKey(r.shard), leaseKey(r.shard), token, "3000",
+			string(r.status.State), "0", r.since, encodeTail(r.status)}, 32)
+		lease := m.leases[r.shard]
+		if lease.token != token || !lease.until.After(now) {
+			since[r.shard] = ""
+			continue
+		}
+		s := r.status
+		s.CheckedAt = now
+		if s.Since.After(now) || s.Since.IsZero() {
+			s.Since = now
+		}
+		if s.State == Down && m.records[r.shard].status.State != Down {
+			m.downs[r.shard]++
+		}
+		m.records[r.shard] = modelRecord{s, now.Add(m.ttl)}
+		since[r.shard] = s.Since.UTC().Format(timeLayout)
+	}
+	return since
+}
+
+func (m *modelRedis) tell(b *bill, shards []string) {
+	m.bump(shards...)
+	b.add(append([]string{"evalsha", strings.Repeat("x", shaBytes), "1", changesKey}, shards...), 6)
+	m.publish(strings.Join(shards, " "))
+}
+
+func (m *modelRedis) release(b *bill, token, shard string) {
+	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "2", healthKey(shard), leaseKey(shard), token}, 4)
+	if m.leases[shard].token == token {
+		delete(m.leases, shard)
+		m.tell(b, []string{shard})
+	}
+}
+
+func (m *modelRedis) ask(b *bill, shard string, whom []string) time.Time {
+	request := []string{"evalsha", strings.Repeat("x", shaBytes), "12"}
+	for _, w := range whom {
+		if m.mail[w] == nil {
+			m.mail[w] = map[string]bool{}
+		}
+		m.mail[w][shard] = true
+		request = append(request, mailKey(w))
+	}
+	hint := callForWitnesses + strings.Join(whom, " ")
+	b.add(append(request, shard, "3000", hint), clockBytes)
+	m.publish(hint)
+	return time.UnixMilli(time.Now().UnixMilli())
+}
+
+func (m *modelRedis) testify(b *bill, token, shard, word string) {
+	if m.words[shard] == nil {
+		m.words[shard] = map[string]testimony{}
+	}
+	m.words[shard][token] = testimony{word, time.Now()}
+	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "1", witnessKey(shard), token, word, "3000"}, 4)
+}
