@@ -2,6 +2,7 @@ package healthcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,7 +42,7 @@ func (f *fleet) beat(ctx context.Context, seen int64, held []tended) (pulse, err
 		return f.beatAtOnce(ctx, seen, held)
 	}
 	p, err := f.beatApart(ctx, seen, held, beatScript.EvalSha, tendScript.EvalSha)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if errors.Is(err, errNoScript) {
 		return f.beatApart(ctx, seen, held, beatScript.Eval, tendScript.Eval)
 	}
 	return p, err
@@ -96,8 +97,8 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 	words := f.queue(ctx, pipe, calls, tend)
 	// Each command carries its own error.
 	_, _ = pipe.Exec(ctx)
-	if unknownScript(words) {
-		return pulse{}, unknownErr(words)
+	if unknownScript(append(words, reply)) {
+		return pulse{}, errNoScript
 	}
 	slice, err := reply.Slice()
 	if err != nil {
@@ -118,15 +119,6 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: drain}
 	}
 	return p, nil
-}
-
-func unknownErr(cmds []*redis.Cmd) error {
-	for _, cmd := range cmds {
-		if cmd.Err() != nil {
-			return cmd.Err()
-		}
-	}
-	return nil
 }
 
 // decodePulse reads the reply of the script, and returns what it says of the

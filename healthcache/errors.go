@@ -11,3 +11,7 @@ var errNothingRead = errors.New("healthcache: redis gave no keys")
 
 // errForeign is what the decoder says of a value that is not a health key's.
 var errForeign = errors.New("not a health record")
+
+// errNoScript is what a beat ends with when Redis does not know its scripts by
+// their hash.
+var errNoScript = errors.New("healthcache: redis does not know the script")

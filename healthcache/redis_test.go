@@ -157,8 +157,43 @@ func TestCluster(t *testing.T) {
 	if v := second.View("a"); v.State != hc.Up || v.Drained {
 		t.Errorf("view = %+v", v)
 	}
+	if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, cluster, "db:drain:b", "new disks", time.Minute)
+	until(t, soon, "both see a drain, without a script to begin with", drained("b", first, second))
 	first.Close()
 	until(t, soon, "the leases are handed over", func() bool { return stored(t, cluster, "a").By == "second" })
+}
+
+// TestRedisTakesNoWrites: what can be read is believed, and drains stand.
+func TestRedisTakesNoWrites(t *testing.T) {
+	server := lab.Redis(t)
+	first, second := both(t, server)
+	put(t, server.Client(), "db:drain:b", "new disks", 0)
+	until(t, soon, "both obey", drained("b", first, second))
+	role := func(of ...any) {
+		if err := server.Client().Do(t.Context(), append([]any{"REPLICAOF"}, of...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	role("127.0.0.1", lab.FreePort(t))
+	put := server.Client().Set(t.Context(), "x", "y", 0).Err()
+	if put == nil {
+		t.Fatal("the replica takes writes")
+	}
+	before := second.count("a")
+	until(t, soon, "the records ended, own probes serve", func() bool { return second.count("a") >= before+3 })
+	for _, in := range []instance{first, second} {
+		if v := in.View("b"); !v.Drained {
+			t.Error("the drain ended with the writes")
+		}
+		if v := in.View("a"); v.State != hc.Up {
+			t.Errorf("a is %v", v.State)
+		}
+	}
+	role("NO", "ONE")
+	until(t, soon, "the fleet shares again", func() bool { return stored(t, server.Client(), "a").State == hc.Up })
 }
 
 // TestDeathIsSharedInTime holds the promise for the default interval: the key

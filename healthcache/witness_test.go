@@ -108,6 +108,27 @@ func TestADeadWitnessAbstains(t *testing.T) {
 	until(t, soon, "down is shared all the same", func() bool { return stored(t, client, "a").State == hc.Down })
 }
 
+// TestTheRecordIsAWitness: no witness answers, but the prober has written
+// since the call that the shard is up.
+func TestTheRecordIsAWitness(t *testing.T) {
+	_, client := mini(t)
+	now := time.Now().UTC()
+	put(t, client, hc.LeaseKey("a"), "silent/TOKEN", time.Minute)
+	put(t, client, "db:health:a", fmt.Sprintf(`{"state":"up","since":%q,"checked_at":%q,"by":"silent"}`,
+		now.Format(time.RFC3339Nano), now.Add(20*time.Second).Format(time.RFC3339Nano)), time.Minute)
+	client.ZAdd(t.Context(), "db:{fleet}:members", redis.Z{Score: float64(now.Add(time.Minute).UnixMilli()), Member: "silent/TOKEN"})
+	log := &journal{}
+	in := join(t, client, "one", log.into)
+	until(t, soon, "up is read", in.is("a", hc.Up))
+	in.say("a", hc.Down)
+	in.Suspect("a", "refused")
+	until(t, soon, "it is down here", in.is("a", hc.Down))
+	until(t, soon, "and the record contradicts", func() bool { return log.has("for this instance alone") })
+	if v := in.View("a"); v.State != hc.Down || !v.Contested {
+		t.Errorf("%v, contested %v", v.State, v.Contested)
+	}
+}
+
 // TestWhoJustUsedAShardLooksForItself: a down that only Redis speaks of is a
 // reason to look, and no more.
 func TestWhoJustUsedAShardLooksForItself(t *testing.T) {
