@@ -154,7 +154,10 @@ func TestAllStops(t *testing.T) {
 	m := sessionstore.New(miniClient(t), sessionstore.Config{})
 	crowd(t, m, 20)
 	n := 0
-	for range m.All(t.Context()) {
+	for _, err := range m.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 5 {
 			break
 		}
