@@ -3,6 +3,7 @@ package sessionstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -44,45 +45,53 @@ func (s stockStore) Commit(token string, b []byte, expiry time.Time) error {
 
 func (s stockStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// BenchmarkLoadAndSave measures a steady request of a session with four values,
-// which reads one of them, against a real Redis, beside scs with a store of the
-// usual kind.
+// BenchmarkLoadAndSave measures a steady request, which reads one value of its
+// session, against a real Redis, beside scs with gob and a store of the usual
+// kind. docs/sessions.md has the figures.
 func BenchmarkLoadAndSave(b *testing.B) {
 	server := lab.Redis(b)
-	for _, idle := range []time.Duration{0, time.Hour} {
-		name := "idle timeout off"
-		if idle > 0 {
-			name = "idle timeout on"
-		}
-		b.Run(name, func(b *testing.B) {
-			b.Run("sessionstore", func(b *testing.B) {
-				rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	for _, n := range sessionSizes {
+		for _, idle := range []time.Duration{0, time.Hour} {
+			name := fmt.Sprintf("%d values/idle timeout off/", n)
+			if idle > 0 {
+				name = fmt.Sprintf("%d values/idle timeout on/", n)
+			}
+			b.Run(name+"sessionstore", func(b *testing.B) {
+				rdb := benchClient(b, server)
 				m := sessionstore.New(rdb, sessionstore.Config{})
 				m.IdleTimeout = idle
-				benchSteady(b, rdb, m.SessionManager, m.LoadAndSave)
+				benchSteady(b, rdb, m.SessionManager, m.LoadAndSave, n)
 			})
-			b.Run("scs", func(b *testing.B) {
-				rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+			b.Run(name+"scs", func(b *testing.B) {
+				rdb := benchClient(b, server)
 				sessions := scs.New()
 				sessions.Store = stockStore{rdb}
 				sessions.IdleTimeout = idle
-				benchSteady(b, rdb, sessions, sessions.LoadAndSave)
+				benchSteady(b, rdb, sessions, sessions.LoadAndSave, n)
 			})
-		})
+		}
 	}
 }
 
-func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, loadAndSave func(http.Handler) http.Handler) {
-	defer func() { _ = rdb.Close() }()
+// benchClient returns a client of an empty Redis.
+func benchClient(b *testing.B, server *lab.RedisServer) *redis.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	b.Cleanup(func() { _ = rdb.Close() })
+	if err := rdb.FlushAll(b.Context()).Err(); err != nil {
+		b.Fatal(err)
+	}
+	return rdb
+}
+
+func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, loadAndSave func(http.Handler) http.Handler, n int) {
 	h := loadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/login" {
-			sessions.Put(r.Context(), "uid", int64(7))
-			sessions.Put(r.Context(), "name", "Ada")
-			sessions.Put(r.Context(), "admin", false)
-			sessions.Put(r.Context(), "since", time.Now())
+			for key, value := range sessionOf(n) {
+				sessions.Put(r.Context(), key, value)
+			}
 			return
 		}
-		if sessions.GetString(r.Context(), "name") != "Ada" {
+		if sessions.GetString(r.Context(), "name") == "" {
 			b.Error("no session")
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -93,6 +102,14 @@ func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, 
 	for _, cookie := range rec.Result().Cookies() {
 		req.AddCookie(cookie)
 	}
+	key, err := rdb.RandomKey(b.Context()).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	size, err := rdb.MemoryUsage(b.Context(), key).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
 	count := new(counter)
 	rdb.AddHook(count)
 	b.ReportAllocs()
@@ -102,4 +119,5 @@ func benchSteady(b *testing.B, rdb *redis.Client, sessions *scs.SessionManager, 
 	}
 	trips, _ := count.reset()
 	b.ReportMetric(float64(trips)/float64(b.N), "roundtrips/op")
+	b.ReportMetric(float64(size), "bytes-in-redis")
 }

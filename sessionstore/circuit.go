@@ -170,9 +170,12 @@ const (
 // judge tells what err says about the server. An error that the server itself
 // sent, such as LOADING or READONLY, comes at once and needs no circuit.
 func judge(ctx context.Context, err error) evidence {
+	if err == nil {
+		return answered
+	}
 	var reply redis.Error
 	switch {
-	case err == nil || errors.As(err, &reply):
+	case errors.As(err, &reply):
 		return answered
 	case ctx.Err() != nil:
 		return nothing

@@ -47,9 +47,9 @@ func (s *store) create(ctx context.Context, sc *scope, w write) error {
 
 // release gives back a session that was taken for a renewal which failed, so
 // that its player need not wait for the end of the mark. If Redis does not
-// take this either, the mark ends by itself.
+// take this either, or no time is left to ask, the mark ends by itself.
 func (s *store) release(ctx context.Context, sc *scope) {
-	if old, nonce, renewed := sc.renewal(); renewed {
+	if old, nonce, renewed := sc.renewal(); renewed && ctx.Err() == nil {
 		_ = s.runRelease(ctx, old.key, nonce)
 	}
 }

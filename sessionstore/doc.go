@@ -2,7 +2,7 @@
 // the route of each session beside its values.
 //
 // A [Manager] is an scs.SessionManager to its users. It brings its own Load,
-// LoadAndSave, RenewToken, Destroy and Iterate, since scs tells a store neither
+// LoadAndSave, Put, RenewToken, Destroy and Iterate, since scs tells a store neither
 // what was loaded nor whether a session is new, and a store without that
 // knowledge saves whole sessions, last writer wins.
 //

@@ -25,15 +25,11 @@ func (s *store) touchDue(have, want time.Time) bool {
 	return s.sessions.IdleTimeout > 0 && want.Sub(have).Abs() > s.slack()
 }
 
-// touch moves the end of a session whose data did not change, if that is due.
-// A touch that fails leaves the answer alone: the session is as good as before,
-// and the next request tries again.
-func (s *store) touch(ctx context.Context, sc *scope, st *state, w write) error {
-	old := sc.view(st)
-	if !s.touchDue(old.expiry, w.expiry) {
-		return nil
-	}
-	live, err := s.runTouch(ctx, old.key, time.Until(w.expiry))
+// touch moves the end of a session whose data did not change. If that fails,
+// the answer stands: the session is as good as before, and the next request
+// tries again.
+func (s *store) touch(ctx context.Context, sc *scope, st *state, expiry time.Time) error {
+	live, err := s.runTouch(ctx, st.key, time.Until(expiry))
 	switch {
 	case err != nil:
 		s.logger.WarnContext(ctx, "idle timeout of a session not moved", "error", err)
@@ -41,7 +37,7 @@ func (s *store) touch(ctx context.Context, sc *scope, st *state, w write) error 
 		sc.lost(st)
 		return ErrSessionGone
 	default:
-		sc.touched(st, w.expiry)
+		sc.touched(st, expiry)
 	}
 	return nil
 }

@@ -22,9 +22,10 @@ type Config struct {
 	Prefix string
 	// Timeout bounds a load and a save. Loading ends with the client's context
 	// too, writing does not. Default 800ms, so that a player hears within a
-	// second that Redis is gone. It binds a silent server only
-	// when the client was made with ContextTimeoutEnabled; go-redis ignores
-	// the deadlines of contexts otherwise and waits for its own timeouts.
+	// second that Redis is gone. It binds a silent server only when the client
+	// was made with ContextTimeoutEnabled, as ClientOptions does; go-redis
+	// ignores the deadlines of contexts otherwise and waits for its own
+	// timeouts.
 	Timeout time.Duration
 	// RetryAfter is what a 503 tells the client to wait, rounded up to whole
 	// seconds. Default 1s.

@@ -105,6 +105,37 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// TestSteadyRequestIsOneRoundTrip holds the price of a request that changes
+// nothing, under an idle timeout as well, whatever the session holds.
+func TestSteadyRequestIsOneRoundTrip(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Minute} {
+		count := new(counter)
+		rdb := miniClient(t)
+		rdb.AddHook(count)
+		var s *site
+		s = newSite(t, rdb, map[string]http.HandlerFunc{"/all": func(w http.ResponseWriter, r *http.Request) {
+			for _, key := range s.sessions.Keys(r.Context()) {
+				_ = s.sessions.Get(r.Context(), key)
+			}
+			_, _ = s.sessions.Route(r.Context())
+			_ = s.sessions.Key(r.Context())
+			w.WriteHeader(http.StatusNoContent)
+		}})
+		s.sessions.IdleTimeout = idle
+		stranger, b := s.browser(), s.browser()
+		b.visit("/put?a=1&b=2")
+		b.visit("/claim?shard=A")
+		count.reset()
+		for range 10 {
+			b.visit("/all")
+			stranger.visit("/all")
+		}
+		if trips, names := count.reset(); trips != 10 {
+			t.Errorf("idle timeout %v: %d round trips in 10 requests with a cookie and 10 without (%s)", idle, trips, names)
+		}
+	}
+}
+
 func TestMadeUpTokenLeavesNothing(t *testing.T) {
 	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := newSite(t, rdb, nil)

@@ -57,8 +57,10 @@ type renewingKey struct{}
 
 // key names the session of token in Redis, where nobody shall find a token.
 func (s *store) key(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return s.prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+	var room [128]byte // for both steps, on the stack
+	sum := sha256.Sum256(append(room[:0], token...))
+	key := append(room[:0], s.prefix...)
+	return string(base64.RawURLEncoding.AppendEncode(key, sum[:]))
 }
 
 // detach returns a context that the client's disconnect does not end.
@@ -137,8 +139,6 @@ func (s *store) CommitCtx(ctx context.Context, token string, packed []byte, expi
 	if sc == nil {
 		sc = new(scope) // nothing is known, so nothing can be but created
 	}
-	ctx, cancel := s.detach(ctx)
-	defer cancel()
 	w := write{
 		token:    token,
 		fields:   fields,
@@ -148,6 +148,8 @@ func (s *store) CommitCtx(ctx context.Context, token string, packed []byte, expi
 	if st := sc.state(token); st != nil {
 		return s.update(ctx, sc, st, w)
 	}
+	ctx, cancel := s.detach(ctx)
+	defer cancel()
 	return s.create(ctx, sc, w)
 }
 
@@ -157,15 +159,27 @@ func (s *store) update(ctx context.Context, sc *scope, st *state, w write) error
 	if old.gone {
 		return ErrSessionGone
 	}
-	ttl := time.Until(w.expiry)
-	if ttl < time.Millisecond {
-		return s.expire(ctx, sc, st, w.deadline != old.deadline)
-	}
 	d := s.atomic.widen(diff(old.values, w.fields), w.fields)
 	moved := w.deadline != old.deadline
-	if d.empty() && !moved {
-		return s.touch(ctx, sc, st, w)
+	changed := moved || !d.empty()
+	over := time.Until(w.expiry) < time.Millisecond
+	if !changed && !over && !s.touchDue(old.expiry, w.expiry) {
+		return nil
 	}
+	ctx, cancel := s.detach(ctx)
+	defer cancel()
+	switch {
+	case over:
+		return s.expire(ctx, sc, st, moved)
+	case !changed:
+		return s.touch(ctx, sc, st, w.expiry)
+	}
+	return s.write(ctx, sc, st, w, d, moved)
+}
+
+// write sends d, and the deadline of w if it moved.
+func (s *store) write(ctx context.Context, sc *scope, st *state, w write, d delta, moved bool) error {
+	ttl := time.Until(w.expiry)
 	set := make([]any, 0, 2*len(d.set)+2)
 	for _, f := range d.set {
 		set = append(set, f.name, f.value)
@@ -175,7 +189,7 @@ func (s *store) update(ctx context.Context, sc *scope, st *state, w write) error
 	} else if s.sessions.IdleTimeout <= 0 {
 		ttl = 0 // another request may have moved the deadline meanwhile
 	}
-	live, err := s.runSave(ctx, old.key, ttl, set, d.del)
+	live, err := s.runSave(ctx, st.key, ttl, set, d.del)
 	if err != nil {
 		return fmt.Errorf("sessionstore: save: %w", err)
 	}
