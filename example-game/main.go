@@ -10,19 +10,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/shardhop/shardhop/example-game/internal/app"
+	"github.com/shardhop/shardhop/example-game/internal/stop"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := app.Run(ctx, os.Environ(), os.Stdout, os.Stderr); err != nil {
+	if err := app.Run(stop.Context(), os.Environ(), os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "example-game:", err)
 		os.Exit(1)
 	}
