@@ -68,7 +68,7 @@ func New(cfg Config) (http.Handler, error) {
 func (a *api) routes() http.Handler {
 	r := chi.NewRouter()
 	problem.Routing(r)
-	r.Handle("/assets/*", web.Assets())
+	r.Get("/assets/*", web.Assets().ServeHTTP)
 	r.Group(func(r chi.Router) {
 		r.Use(a.needToken)
 		r.Get("/", web.Admin(http.StatusOK))

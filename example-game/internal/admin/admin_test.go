@@ -191,18 +191,22 @@ func TestDrain(t *testing.T) {
 		reason     string
 	}{
 		{"/shards/a/drain", `{"reason":"new disk"}`, 204, "no end"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":null}`, 204, "no end, in so many words"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":true}`, 422, "neither text nor number"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":1e30}`, 422, "no duration is so long"},
+		{"/shards/a/drain", `{"reason":"half a \ud800"}`, 400, "half of a character"},
 		{"/shards/a/drain", `{"reason":"new disk","ttl":"10m"}`, 204, "a duration"},
 		{"/shards/a/drain", `{"reason":"new disk","ttl":600}`, 204, "seconds"},
 		{"/shards/x/drain", `{"reason":"new disk"}`, 404, "no such shard"},
 		{"/shards/a/drain", `{"reason":" "}`, 422, "no reason"},
 		{"/shards/a/drain", `{}`, 422, "no reason"},
-		{"/shards/a/drain", `{"reason":"new disk","ttl":"soon"}`, 400, "no duration"},
-		{"/shards/a/drain", `{"reason":"new disk","ttl":-5}`, 400, "an end in the past"},
-		{"/shards/a/drain", `{"reason":"new disk","ttl":"1ms"}`, 400, "over before it is read"},
-		{"/shards/a/drain", `{"reason":7}`, 400, "a number for a reason"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":"soon"}`, 422, "no duration"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":-5}`, 422, "an end in the past"},
+		{"/shards/a/drain", `{"reason":"new disk","ttl":"1ms"}`, 422, "over before it is read"},
+		{"/shards/a/drain", `{"reason":7}`, 422, "a number for a reason"},
 		{"/shards/a/drain", `drain it`, 400, "no JSON"},
 		{"/shards/a/drain", ``, 415, "no body"},
-		{"/shards/a/drain", `{"reason":"` + strings.Repeat("x", 8<<10) + `"}`, 400, "too long"},
+		{"/shards/a/drain", `{"reason":"` + strings.Repeat("x", 8<<10) + `"}`, 413, "too long"},
 	} {
 		if w := serve(h, request("PUT", tc.path, tc.body)); w.Code != tc.status {
 			t.Errorf("%s: %s %.60s: %d %s, want %d", tc.reason, tc.path, tc.body, w.Code, w.Body, tc.status)
@@ -273,8 +277,14 @@ func TestLab(t *testing.T) {
 	if len(lab.told) != 2 {
 		t.Errorf("told: %q", lab.told)
 	}
-	if w := serve(h, request("GET", "/lab/a/stop", "")); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("GET: %d", w.Code)
+	if w := serve(h, request("GET", "/lab/a/stop", "")); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+	if w := serve(h, request("POST", "/shards", "")); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+	if w := serve(h, request("HEAD", "/shards", "")); w.Code != http.StatusOK {
+		t.Errorf("HEAD: %d", w.Code)
 	}
 	if s := shardNamed(t, h, "a"); s.Node != "up" || s.Group != "default" || s.Pool.MaxConns != 50 {
 		t.Errorf("shard: %+v", s)

@@ -3,19 +3,20 @@ package admin
 import (
 	"encoding/json"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/shardhop/shardhop/example-game/internal/jsonbody"
 	"github.com/shardhop/shardhop/example-game/internal/problem"
 	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/shardrouter"
 )
+
+// maxOrder bounds the body of a drain.
+const maxOrder = 4 << 10
 
 // shard is one element of GET /shards.
 type shard struct {
@@ -81,27 +82,28 @@ func (a *api) listShards(w http.ResponseWriter, _ *http.Request) {
 	reply(w, shards)
 }
 
-// order is the body of PUT /shards/{shard}/drain.
+// order is the body of PUT /shards/{shard}/drain. The end is read by hand,
+// since it has two forms.
 type order struct {
-	Reason string   `json:"reason"`
-	TTL    duration `json:"ttl"`
+	Reason string          `json:"reason"`
+	TTL    json.RawMessage `json:"ttl"`
 }
 
-// duration reads a Go duration such as "10m", or a number of seconds.
-type duration time.Duration
-
-// UnmarshalJSON reads either form.
-func (d *duration) UnmarshalJSON(data []byte) error {
-	text := strings.Trim(string(data), `"`)
-	if text == string(data) {
-		text += "s"
+// ttl returns when the drain ends: 0 for never.
+func (o *order) ttl() (time.Duration, error) {
+	var text string
+	switch err := json.Unmarshal(o.TTL, &text); {
+	case len(o.TTL) == 0 || string(o.TTL) == "null":
+		return 0, nil
+	case err != nil: // a number of seconds
+		text = string(o.TTL) + "s"
 	}
-	parsed, err := time.ParseDuration(text)
-	if err != nil || parsed < 0 || parsed > 0 && parsed < time.Second {
-		return errors.New("not a duration of a second or more")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > 0 && d < time.Second {
+		return 0, problem.New(http.StatusUnprocessableEntity, "bad_ttl",
+			`The ttl is a duration of a second or more, as "10m" or as a number of seconds, or is left out`)
 	}
-	*d = duration(parsed)
-	return nil
+	return d, nil
 }
 
 func (a *api) drain(w http.ResponseWriter, r *http.Request) {
@@ -109,33 +111,31 @@ func (a *api) drain(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	o, p := readOrder(w, r)
-	if p != nil {
+	reason, ttl, err := readOrder(w, r)
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
 		p.Write(w, r)
 		return
 	}
-	if err := a.Router.Health().Drain(r.Context(), name, o.Reason, time.Duration(o.TTL)); err != nil {
+	if err := a.Router.Health().Drain(r.Context(), name, reason, ttl); err != nil {
 		a.redisFailed(w, r, err)
 		return
 	}
-	a.Logger.InfoContext(r.Context(), "drain ordered", "shard", name, "reason", o.Reason, "ttl", time.Duration(o.TTL))
+	a.Logger.InfoContext(r.Context(), "drain ordered", "shard", name, "reason", reason, "ttl", ttl)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readOrder reads the body of a drain. The second result says what is wrong.
-func readOrder(w http.ResponseWriter, r *http.Request) (order, *problem.Problem) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return order{}, problem.New(http.StatusUnsupportedMediaType, "not_json", "The body has to be JSON, with the Content-Type application/json")
-	}
+// readOrder reads the body of a drain. The error is the problem to answer with.
+func readOrder(w http.ResponseWriter, r *http.Request) (reason string, ttl time.Duration, err error) {
 	var o order
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
-	if err != nil || !utf8.Valid(body) || json.Unmarshal(body, &o) != nil {
-		return order{}, problem.New(http.StatusBadRequest, "bad_order", `The body has to be {"reason": "text", "ttl": "10m"}, and ttl may be left out`)
+	r.Body = http.MaxBytesReader(w, r.Body, maxOrder)
+	if err := jsonbody.Decode(r, &o); err != nil {
+		return "", 0, err
 	}
 	if strings.TrimSpace(o.Reason) == "" {
-		return order{}, problem.New(http.StatusUnprocessableEntity, "bad_reason", "A drain needs a reason, for the next operator who wonders")
+		return "", 0, problem.New(http.StatusUnprocessableEntity, "bad_reason", "A drain needs a reason, for the next operator who wonders")
 	}
-	return o, nil
+	ttl, err = o.ttl()
+	return o.Reason, ttl, err
 }
 
 func (a *api) undrain(w http.ResponseWriter, r *http.Request) {

@@ -33,6 +33,7 @@ func TestBadInputIsRefusedClearly(t *testing.T) {
 		{"POST", "/api/register", `[]`, 400, "bad_json", "an array"},
 		{"POST", "/api/register", `null`, 400, "bad_json", "nothing"},
 		{"POST", "/api/register", "{\"name\":\"eve1\",\"password\":\"\xff2345678\"}", 400, "bad_json", "not UTF-8"},
+		{"POST", "/api/register", `{"name":"eve1","password":"pass\ud800word"}`, 400, "bad_json", "half of a character"},
 		{"POST", "/api/register", ``, 415, "not_json", "no body"},
 		{"POST", "/api/register", `{"name":"` + strings.Repeat("x", 20<<10) + `"}`, 413, "body_too_large", "a large body"},
 		{"POST", "/api/login", `{"name":"carl","password":"wrong password"}`, 401, "wrong_credentials", "wrong password"},
@@ -61,8 +62,15 @@ func TestBadInputIsRefusedClearly(t *testing.T) {
 			t.Errorf("%s: Content-Type %s", tc.reason, kind)
 		}
 	}
-	if allow := c.do("GET", "/api/dig", "").header.Values("Allow"); len(allow) != 1 || allow[0] != "POST" {
-		t.Errorf("Allow: %q, want POST", allow)
+	for call, want := range map[string]string{"GET /api/dig": "POST", "POST /api/me": "GET, HEAD", "PUT /": "GET, HEAD", "POST /assets/game.js": "GET, HEAD"} {
+		method, path, _ := strings.Cut(call, " ")
+		if allow := c.do(method, path, "").header.Values("Allow"); len(allow) != 1 || allow[0] != want {
+			t.Errorf("%s: Allow %q, want %s", call, allow, want)
+		}
+	}
+	c.want(http.StatusOK, "HEAD", "/api/me", "")
+	if taken := c.do("POST", "/api/register", account("carl")); taken.shard() == "" {
+		t.Error("a name that is taken, and no word of the shard that has it")
 	}
 	if me := c.want(http.StatusOK, "GET", "/api/me", ""); me.field("name") != "carl" || me.field("gold") != "0" {
 		t.Errorf("after all that: %s", me.body)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/shardhop/shardhop/example-game/internal/jsonbody"
 	"github.com/shardhop/shardhop/example-game/internal/store"
 	"github.com/shardhop/shardhop/middleware"
 	"github.com/shardhop/shardhop/shardrouter"
@@ -38,7 +39,7 @@ func (g *Game) register(w http.ResponseWriter, r *http.Request) error {
 
 // credentials reads and checks the form of register and login.
 func (g *Game) credentials(r *http.Request, form *credentials) error {
-	if err := decode(r, form); err != nil {
+	if err := jsonbody.Decode(r, form); err != nil {
 		return err
 	}
 	return form.validate(g.realms())

@@ -1,16 +1,12 @@
 package game
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/shardhop/shardhop/example-game/internal/problem"
 )
@@ -33,8 +29,10 @@ func (c *credentials) validate(realms []string) error {
 		return unprocessable("bad_password", "A password has 8 to 128 bytes")
 	case c.Realm == "" && len(realms) == 1:
 		c.Realm = realms[0]
+	case c.Realm == "":
+		return unprocessable("bad_realm", "Choose a realm: "+strings.Join(realms, ", "))
 	case !slices.Contains(realms, c.Realm):
-		return unprocessable("bad_realm", "There is no such realm")
+		return unprocessable("bad_realm", "There is no such realm; choose one of: "+strings.Join(realms, ", "))
 	}
 	return nil
 }
@@ -58,31 +56,6 @@ func (f *gift) validate(from string) (int64, error) {
 		return 0, unprocessable("bad_name", "You cannot give gold to yourself")
 	}
 	return amount, nil
-}
-
-// decode reads the one JSON object of a request into form. Fields that the
-// form does not have are ignored.
-func decode(r *http.Request, form any) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return problem.New(http.StatusUnsupportedMediaType, "not_json", "The body has to be JSON, with the Content-Type application/json")
-	}
-	body, err := io.ReadAll(r.Body)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return problem.New(http.StatusRequestEntityTooLarge, "body_too_large", "The body is too large")
-	}
-	malformed := problem.New(http.StatusBadRequest, "bad_json", "The body is not a JSON object of the right form")
-	// The decoder would replace what is not UTF-8, and so make many passwords one.
-	if err != nil || !utf8.Valid(body) || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
-		return malformed
-	}
-	err = json.Unmarshal(body, form)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return unprocessable("bad_"+wrong.Field, "The field "+wrong.Field+" is of the wrong type")
-	}
-	if err != nil {
-		return malformed
-	}
-	return nil
 }
 
 func unprocessable(code, title string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/shardhop/shardhop/example-game/internal/jsonbody"
 	"github.com/shardhop/shardhop/example-game/internal/store"
 	"github.com/shardhop/shardhop/middleware"
 )
@@ -75,7 +76,7 @@ func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var form gift
-	if err := decode(r, &form); err != nil {
+	if err := jsonbody.Decode(r, &form); err != nil {
 		return err
 	}
 	amount, err := form.validate(p.name)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/shardhop/shardhop/example-game/internal/problem"
 	"github.com/shardhop/shardhop/example-game/internal/web"
@@ -16,10 +15,9 @@ type action func(w http.ResponseWriter, r *http.Request) error
 func (g *Game) routes() http.Handler {
 	r := chi.NewRouter()
 	problem.Routing(r)
-	r.Use(chimiddleware.GetHead)
 
 	r.Get("/", web.Game(g.realms()))
-	r.Handle("/assets/*", web.Assets())
+	r.Get("/assets/*", web.Assets().ServeHTTP)
 	r.Get("/healthz", healthz)
 	r.Get("/readyz", g.do(g.readyz))
 

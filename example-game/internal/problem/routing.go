@@ -2,12 +2,16 @@ package problem
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 )
 
-// Routing makes r answer with problems where it has no handler.
+// Routing makes r answer HEAD wherever it answers GET, and with problems where
+// it has no handler.
 func Routing(r chi.Router) {
+	r.Use(middleware.GetHead)
 	r.NotFound(NotFound)
 	r.MethodNotAllowed(methodNotAllowed)
 }
@@ -21,10 +25,15 @@ func NotFound(w http.ResponseWriter, r *http.Request) {
 // its own handler only.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	routes := chi.RouteContext(r.Context()).Routes
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
-			w.Header().Add("Allow", method)
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if !routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			continue
+		}
+		if allowed = append(allowed, method); method == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
 		}
 	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	New(http.StatusMethodNotAllowed, "method_not_allowed", "This address takes another method").Write(w, r)
 }
