@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/shardhop/shardhop"
 	"github.com/shardhop/shardhop/example-game/internal/admin"
@@ -27,10 +30,17 @@ type App struct {
 }
 
 // Run starts the game that environ describes, prints one line to stdout when
-// it serves, logs to stderr, and stops when ctx is done. An error means that
-// it could not start, or that a port failed; it is one line.
+// it serves, logs to stderr, and stops when ctx is done, also when that is
+// before it serves. An error means that it could not start, or that a port
+// failed; it is one line. The log of go-redis, which is global, goes to stderr
+// from then on.
 func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error {
-	a, err := Start(ctx, environ, slog.New(slog.NewTextHandler(stderr, nil)))
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	redis.SetLogger(newRedisLog(log))
+	a, err := Start(ctx, environ, log)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // told to stop before there was anything to stop
+	}
 	if err != nil {
 		return err
 	}
@@ -47,16 +57,17 @@ func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error 
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Start starts the game that environ describes. ctx bounds the start alone.
+// Start starts the game that environ describes. ctx bounds the start alone. The
+// text of an error is one line.
 func Start(ctx context.Context, environ []string, log *slog.Logger) (*App, error) {
 	s, err := readSettings(variables(environ))
 	if err != nil {
-		return nil, err
+		return nil, oneLine{err}
 	}
 	a := &App{}
 	if err := a.start(ctx, s, log); err != nil {
 		a.Shutdown()
-		return nil, err
+		return nil, oneLine{err}
 	}
 	return a, nil
 }
@@ -73,7 +84,7 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 	if a.parts, err = startParts(&s); err != nil {
 		return err
 	}
-	s.library.Router.Logger, s.library.Middleware.Logger = log, log
+	s.library.Router.Logger, s.library.Middleware.Logger, s.library.Sessions.Logger = log, log, log
 	if a.hop, err = shardhop.Open(ctx, s.library); err != nil {
 		return err
 	}
@@ -82,8 +93,8 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 		return err
 	}
 	operators := admin.Config{Router: a.hop.Router, Token: s.adminToken, Addr: s.adminAddr, Logger: log}
-	if a.parts.cluster != nil {
-		operators.Lab = lab{a.parts.cluster}
+	if len(a.parts.clusters) > 0 {
+		operators.Lab = lab(a.parts.clusters)
 	}
 	board, err := admin.New(operators)
 	if err != nil {

@@ -144,6 +144,26 @@ func TestRealmsKeepToThemselves(t *testing.T) {
 	}
 }
 
+func TestEmbeddedRealmsShareNoRows(t *testing.T) {
+	game := start(t, "SHARD_SERVER_1_GROUP=east", "SHARD_SERVER_2_GROUP=east", "SHARD_SERVER_3_GROUP=west")
+	in := func(realm string) string {
+		return strings.TrimSuffix(account("ann"), "}") + `,"realm":"` + realm + `"}`
+	}
+	east, west := newClient(t, game.URL()), newClient(t, game.URL())
+	shard := east.want(http.StatusCreated, "POST", "/api/register", in("east")).shard()
+	east.want(http.StatusOK, "POST", "/api/dig", "")
+	if got := west.want(http.StatusCreated, "POST", "/api/register", in("west")); got.shard() != "server_3" {
+		t.Errorf("ann of the west is on %s", got.shard())
+	}
+	if me := west.want(http.StatusOK, "GET", "/api/me", ""); me.field("gold") != "0" {
+		t.Errorf("the west has the gold of the east: %s", me.body)
+	}
+	newClient(t, game.AdminURL()).want(http.StatusOK, "POST", "/lab/"+shard+"/stop", "")
+	if me := east.want(http.StatusOK, "GET", "/api/me", ""); me.field("gold") != "1" || me.shard() == shard {
+		t.Errorf("the rest of the east: %s", me.body)
+	}
+}
+
 func TestOneShardDownAtBoot(t *testing.T) {
 	servers, environ := separate(t, "a", "b")
 	do(t, servers["b"], "b", "stop")

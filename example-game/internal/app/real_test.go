@@ -1,7 +1,10 @@
 package app_test
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/shardhop/shardhop/internal/lab"
@@ -38,5 +41,34 @@ func TestOnRealServers(t *testing.T) {
 	db.Restart()
 	eventually(t, "ann plays on, still logged in", func() bool {
 		return ann.do("GET", "/api/me", "").field("gold") == "1"
+	})
+}
+
+// On Galera, writers of one row on several nodes meet only at COMMIT, where
+// all but one are rolled back. That must not reach the players.
+func TestEverybodyGivesToOneOnGalera(t *testing.T) {
+	const givers, gifts = 8, 6
+	nodes, rdb := lab.Galera(t, 3), lab.Redis(t)
+	game := start(t, "SHARDS=server_1,server_2,server_3", "REDIS_URL="+rdb.URL(),
+		"SHARD_SERVER_1_DSN="+nodes[0].DSN(), "SHARD_SERVER_2_DSN="+nodes[1].DSN(), "SHARD_SERVER_3_DSN="+nodes[2].DSN())
+	rich := newClient(t, game.URL())
+	rich.register("rich")
+	var wg sync.WaitGroup
+	for i := range givers {
+		c := newClient(t, game.URL())
+		c.register(fmt.Sprintf("giver-%d", i))
+		wg.Go(func() {
+			for range gifts {
+				for _, call := range [][2]string{{"/api/dig", ""}, {"/api/transfer", `{"to":"rich","amount":1}`}} {
+					if got := c.do("POST", call[0], call[1]); got.status != http.StatusOK {
+						t.Errorf("%s: %d %s", call[0], got.status, got.body)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "every gift has arrived", func() bool {
+		return rich.do("GET", "/api/me", "").field("gold") == strconv.Itoa(givers*gifts)
 	})
 }

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardhop/shardhop"
 	"github.com/shardhop/shardhop/example-game/internal/admin"
@@ -14,6 +16,9 @@ import (
 
 // ownNodes are the embedded shards.
 var ownNodes = []string{"server_1", "server_2", "server_3"}
+
+// minLifetime is the shortest life of a session that a cookie can have.
+const minLifetime = time.Second
 
 // What stands for an embedded part while the variables are checked: it starts
 // only when they are right.
@@ -47,8 +52,15 @@ func readSettings(vars map[string]string) (settings, error) {
 	if checkAddr(r, "ADMIN_ADDR", s.adminAddr) {
 		r.Add(admin.CheckExposure(s.adminAddr, s.adminToken))
 	}
+	checkToken(r, s.adminToken)
+	if r.String("SHARDS_FILE", "") != "" {
+		r.Problemf("SHARDS_FILE", "is not supported yet: leave it unset, and name the shards in SHARDS")
+	}
 	library, err := shardhop.ConfigFrom(s.complete(r, vars))
 	r.Add(err)
+	if life := library.SessionLifetime; err == nil && life < minLifetime {
+		r.Problemf("SESSION_LIFETIME", "%v, want %v or more: cookies count whole seconds", life, minLifetime)
+	}
 	if err := r.Err(); err != nil {
 		return settings{}, err
 	}
@@ -59,11 +71,23 @@ func readSettings(vars map[string]string) (settings, error) {
 
 // checkAddr reports whether addr is an address to listen on.
 func checkAddr(r *envread.Reader, variable, addr string) bool {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
 		r.Problemf(variable, "%s, want an address such as 127.0.0.1:8080", envread.Quote(addr))
 		return false
 	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		r.Problemf(variable, "port %s, want a number from 0 to 65535", envread.Quote(port))
+		return false
+	}
 	return true
+}
+
+// checkToken refuses a token that no Authorization header can carry.
+func checkToken(r *envread.Reader, token string) {
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		r.Problemf("ADMIN_TOKEN", "has blanks or characters that no header carries: want printable ASCII")
+	}
 }
 
 // complete returns vars with a stand-in for everything that is embedded. A

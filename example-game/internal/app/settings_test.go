@@ -1,13 +1,61 @@
 package app_test
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shardhop/shardhop/example-game/internal/app"
 )
+
+func TestAStartErrorIsOneLine(t *testing.T) {
+	for reason, environ := range map[string][]string{
+		"a newline in a name":      {"SHARD_A\nB=1"},
+		"a newline in a value":     {"ADDR=no\nwhere"},
+		"a newline in a host":      {"ADDR=no\nhost:80"},
+		"what is no text at all":   {"SHARD_\xff\u2028=1"},
+		"a blank token":            {"ADMIN_TOKEN=  "},
+		"a token with a newline":   {"ADMIN_TOKEN=secret\n"},
+		"a newline in a data name": {"SHARDS=a\nb"},
+	} {
+		a, err := app.Start(t.Context(), append([]string{"ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0"}, environ...), slog.New(slog.DiscardHandler))
+		if err == nil {
+			a.Shutdown()
+			t.Errorf("%s: it started", reason)
+		} else if text := err.Error(); strings.ContainsAny(text, "\n\r\u2028") || strings.Contains(text, "secret") {
+			t.Errorf("%s: %q", reason, text)
+		}
+	}
+}
+
+func TestToldToStopBeforeItServes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := app.Run(ctx, []string{"ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0"}, io.Discard, io.Discard); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestRedisLogIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := app.NewRedisLog(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 100 {
+			l.Printf(t.Context(), "dial %s", "failed")
+		}
+		time.Sleep(time.Minute) // virtual
+		l.Printf(t.Context(), "dial failed again")
+		if text := out.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "dial failed again") || !strings.Contains(text, "left_out_before=99") {
+			t.Errorf("log: %s", text)
+		}
+	})
+}
 
 func TestWhatStopsTheStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,7 +72,9 @@ func TestWhatStopsTheStart(t *testing.T) {
 		{"ADMIN_ADDR=" + taken.Addr().String(), "ADMIN_ADDR", "the operators' port is busy"},
 		{"ADDR=nowhere", "ADDR", "no address"},
 		{"ADMIN_ADDR=nowhere", "ADMIN_ADDR", "no address"},
-		{"ADDR=127.0.0.1:99999", "ADDR", "no such port"},
+		{"ADDR=127.0.0.1:99999 COOKIE_SECURE=maybe", "ADDR: port", "no such port"},
+		{"ADDR=127.0.0.1:99999 COOKIE_SECURE=maybe", "COOKIE_SECURE", "a port, and another problem with it"},
+		{"ADMIN_ADDR=127.0.0.1:", "ADMIN_ADDR: port", "no port"},
 		{"ADMIN_ADDR=0.0.0.0:0", "ADMIN_TOKEN", "operators from everywhere without a token"},
 		{"SHARD_POLICY=best", "SHARD_POLICY", "no such policy"},
 		{"SHARD_TYPO=1", "SHARD_TYPO", "no such variable"},
@@ -33,6 +83,8 @@ func TestWhatStopsTheStart(t *testing.T) {
 		{"SHARD_A_DSN=app:hunter2@tcp(127.0.0.1:1)/game", "SHARDS is not", "a DSN, and no list"},
 		{"REDIS_URL=http://:hunter2@127.0.0.1", "REDIS_URL", "no URL of a Redis"},
 		{"REDIS_MODE=cluster", "REDIS_URL is not", "a mode, and no Redis"},
+		{"SHARDS_FILE=/etc/shards", "SHARDS_FILE: is not supported yet", "a file that nobody would read"},
+		{"SESSION_LIFETIME=10ms", "SESSION_LIFETIME", "over before the answer is there"},
 		{"SESSION_LIFETIME=soon", "SESSION_LIFETIME", "no duration"},
 		{"SESSION_IDLE_TIMEOUT=5s", "SESSION_IDLE_TIMEOUT", "shorter than the hold"},
 		{"COOKIE_SECURE=maybe", "COOKIE_SECURE", "neither yes nor no"},
