@@ -5,6 +5,10 @@ let me = null;       // what the server last said of the player
 let shard = "";      // where the last answer came from
 let events = null;   // the stream of this player's shard
 let hush = 0;        // timer that takes the notice away
+let retry = 0;       // timer of the next question who is playing
+
+// The tabs of one browser share one session. Who signs in or out tells the rest.
+const tabs = new BroadcastChannel("player");
 
 // say shows one line; calm ones go away by themselves.
 function say(text, bad) {
@@ -15,7 +19,8 @@ function say(text, bad) {
   if (!bad) hush = setTimeout(() => { $("notice").hidden = true; }, 8000);
 }
 
-// call asks the API and gives the answer, or throws what the server says.
+// call asks the API and gives the answer, or throws what the server says, with
+// the status if there was an answer.
 async function call(method, path, form) {
   const options = { method, headers: { Accept: "application/json" } };
   if (form) {
@@ -32,8 +37,9 @@ async function call(method, path, form) {
   if (served && me) moved(served);
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (answer.ok) return body;
-  if (answer.status === 401 && me) leave();
-  throw new Error(explain(answer.status, body));
+  const error = new Error(explain(answer.status, body));
+  error.status = answer.status;
+  throw error;
 }
 
 // explain puts a refusal in words. The game's own are good as they are; the
@@ -55,8 +61,11 @@ function moved(to, home) {
   show();
 }
 
-function show() {
-  $("door").hidden = Boolean(me);
+// show draws one of three: the hill for a player, the door for nobody, and the
+// rest while nobody knows.
+function show(resting) {
+  $("rest").hidden = !resting;
+  $("door").hidden = Boolean(me || resting);
   $("hill").hidden = !me;
   $("who").hidden = !me;
   $("place").hidden = !me || !shard;
@@ -66,6 +75,13 @@ function show() {
   $("shard").textContent = shard;
   $("home").textContent = me.home;
   $("away").hidden = !me.home || me.home === shard;
+}
+
+// dug notes how much gold the player has now.
+function dug(gold) {
+  if (me) me = { ...me, gold };
+  show();
+  leaders();
 }
 
 function enter(state) {
@@ -86,13 +102,54 @@ function leave() {
   leaders();
 }
 
+// ask finds out who is playing. Only the server's word that it is nobody shows
+// the door; when there is no word, it asks again, less and less often.
+async function ask(pause = 1000) {
+  clearTimeout(retry);
+  const before = me;
+  try {
+    const state = await call("GET", "/api/me");
+    if (me !== before) return; // something newer is known
+    if (!me) {
+      enter(state);
+    } else if (state.name !== me.name) {
+      enter(state);
+      say(`You are ${state.name} now: somebody signed in on another page.`);
+    } else {
+      me = state;
+      show();
+    }
+  } catch (error) {
+    if (me !== before) return;
+    if (error.status === 401) {
+      leave();
+      return;
+    }
+    if (!me) {
+      show(true);
+      leaders();
+    }
+    retry = setTimeout(ask, pause, Math.min(2 * pause, 15000));
+  }
+}
+
 function listen() {
   if (events) events.close();
-  events = new EventSource("/api/events");
-  events.addEventListener("shard", (e) => {
+  const stream = new EventSource("/api/events");
+  let opened = false;
+  stream.addEventListener("open", () => {
+    if (opened) ask(); // the stream broke: the session may be another one now
+    opened = true;
+  });
+  stream.addEventListener("shard", (e) => {
     const place = JSON.parse(e.data);
     moved(place.shard, place.home);
   });
+  stream.addEventListener("enough", () => stream.close());
+  stream.addEventListener("error", () => { // refused for good, perhaps since nobody is signed in
+    if (events === stream && stream.readyState === EventSource.CLOSED) ask();
+  });
+  events = stream;
 }
 
 async function leaders() {
@@ -100,9 +157,11 @@ async function leaders() {
   if (!list) return;
   $("leaders").replaceChildren(...list.map((rank) => {
     const line = document.createElement("li");
+    const name = document.createElement("b");
     const gold = document.createElement("span");
+    name.textContent = rank.name;
     gold.textContent = rank.gold.toLocaleString("en");
-    line.append(rank.name, gold);
+    line.append(name, gold);
     line.classList.toggle("me", Boolean(me) && rank.name === me.name);
     return line;
   }));
@@ -114,9 +173,28 @@ async function attempt(deed) {
   try {
     await deed();
   } catch (error) {
+    if (error.status === 401 && me) leave();
     say(error.message, true);
   }
 }
+
+// checkPassword holds the password to the server's rule, which counts bytes.
+function checkPassword() {
+  const size = new TextEncoder().encode($("account-password").value).length;
+  const fits = size >= 8 && size <= 128;
+  $("account-password").setCustomValidity(fits ? "" : "A password has 8 to 128 bytes");
+}
+
+// wholeAmount reads the amount as it was typed.
+function wholeAmount(text) {
+  const amount = Number(text);
+  if (!/^[0-9]+$/.test(text) || amount < 1 || !Number.isSafeInteger(amount)) {
+    throw new Error("The amount is a whole number, 1 or more.");
+  }
+  return amount;
+}
+
+$("account-password").addEventListener("input", checkPassword);
 
 $("account").addEventListener("submit", (e) => {
   e.preventDefault();
@@ -127,36 +205,41 @@ $("account").addEventListener("submit", (e) => {
   attempt(async () => {
     enter(await call("POST", "/api/" + verb, form));
     $("account-password").value = "";
+    checkPassword();
+    $("dig").focus();
+    tabs.postMessage("in");
   });
 });
 
 $("dig").addEventListener("click", () => attempt(async () => {
   const { gold } = await call("POST", "/api/dig");
-  me.gold = gold;
-  show();
-  leaders();
+  dug(gold);
 }));
 
 $("gift").addEventListener("submit", (e) => {
   e.preventDefault();
   attempt(async () => {
     const to = $("gift-to").value;
-    const amount = Number($("gift-amount").value);
+    const amount = wholeAmount($("gift-amount").value.trim());
     const { gold } = await call("POST", "/api/transfer", { to, amount });
-    me.gold = gold;
-    say(`${to} thanks you for ${amount} gold.`);
-    show();
-    leaders();
+    say(`${to} thanks you for ${amount.toLocaleString("en")} gold.`);
+    dug(gold);
   });
 });
 
 $("logout").addEventListener("click", () => attempt(async () => {
   await call("POST", "/api/logout");
   leave();
+  $("account-name").focus();
+  tabs.postMessage("out");
 }));
 
-call("GET", "/api/me").then(enter, (error) => {
-  leave();
-  if (error.message !== "Please sign in first") say(error.message, true);
+tabs.addEventListener("message", () => ask());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  ask();
+  if (events && events.readyState === EventSource.CLOSED) listen();
 });
+checkPassword();
+ask();
 setInterval(leaders, 10000);
