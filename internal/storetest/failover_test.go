@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -73,7 +72,7 @@ type player struct {
 
 func newCrowd(t *testing.T, set *lab.SentinelRedis) *crowd {
 	t.Helper()
-	m := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{Logger: quiet()})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/login", func(_ http.ResponseWriter, r *http.Request) {
 		m.Put(r.Context(), "name", r.FormValue("name"))
@@ -95,9 +94,10 @@ func newCrowd(t *testing.T, set *lab.SentinelRedis) *crowd {
 			t.Fatal(err)
 		}
 		p := &player{name: fmt.Sprintf("player_%d", i), client: &http.Client{Jar: jar, Transport: transport}}
-		if status, body, err := c.get(t.Context(), p, "/login?name="+p.name); err != nil || status != http.StatusOK {
-			t.Fatalf("login: %d %s %v", status, body, err)
-		}
+		lab.Eventually(t, recovery, p.name+" is logged in", func() bool {
+			status, _, err := c.get(t.Context(), p, "/login?name="+p.name)
+			return err == nil && status == http.StatusOK
+		})
 		c.players = append(c.players, p)
 	}
 	return c
@@ -211,8 +211,8 @@ func (c *crowd) wantScores() {
 // instance then gives the same epoch to another shard.
 func TestFailoverThatForgetsTheLastMove(t *testing.T) {
 	set := lab.RedisSentinel(t)
-	one := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{})
-	two := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{})
+	one := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{Logger: quiet()})
+	two := sessionstore.New(recommended(t, sentinelOptions(set)), sessionstore.Config{Logger: quiet()})
 	token := storePlayer(t, one)
 	routed := load(t, one, token)
 	a := claimed(routed, t, one, "A")

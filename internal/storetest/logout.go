@@ -18,6 +18,9 @@ func logoutCases() []Case {
 		{"logged out stays logged out when a slow request commits by itself", loggedOutDespite(0, commitByItself)},
 		{"a session that ended stays ended when a slow request saves", endedStaysEnded},
 		{"a deadline in the past ends the session", pastDeadline},
+		{"a session renewed and destroyed in one request leaves nothing", renewedAndDestroyed},
+		{"a request that destroys and then stores gets a session of its own", destroysAndStores},
+		{"a session merged into another stays ended when a slow request stores", mergedMeanwhile},
 	}
 }
 
@@ -91,4 +94,58 @@ func pastDeadline(t testing.TB, open Harness) {
 	s.wantStored(0)
 	b.plant(token)
 	s.want(b, "a", "")
+}
+
+func renewedAndDestroyed(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	s.mux.HandleFunc("/both", func(w http.ResponseWriter, r *http.Request) {
+		s.call(s.RenewToken)(w, r)
+		s.put(w, r)
+		s.call(s.Destroy)(w, r)
+	})
+	b := s.browser()
+	b.visit("/put?uid=7")
+	b.visit("/both?a=1")
+	if b.token() != "" {
+		t.Error("the browser still has a token")
+	}
+	s.wantStored(0)
+}
+
+func destroysAndStores(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	s.mux.HandleFunc("/switch", func(w http.ResponseWriter, r *http.Request) {
+		s.call(s.Destroy)(w, r)
+		s.put(w, r)
+	})
+	b := s.browser()
+	b.visit("/put?uid=7&role=admin")
+	old := b.token()
+	b.visit("/switch?uid=8")
+	if b.token() == old {
+		t.Error("the old token goes on")
+	}
+	s.want(b, "uid", "8", "role", "")
+	s.wantStored(1)
+}
+
+func mergedMeanwhile(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	slow := s.gated("/slow", s.put)
+	b, other := s.browser(), s.browser()
+	b.visit("/put?uid=7")
+	other.visit("/put?name=Ada")
+	token := b.token()
+	answer := slow.during(b, "/slow?late=1", func() {
+		ctx := s.load(other.token())
+		if err := s.MergeSession(ctx, token); err != nil {
+			t.Error(err)
+		}
+		commit(ctx, t, s.Subject)
+	})
+	if answer.setsCookie() {
+		t.Errorf("the slow answer sets %q", answer.header["Set-Cookie"])
+	}
+	s.want(other, "name", "Ada", "uid", "7")
+	s.wantStored(1)
 }

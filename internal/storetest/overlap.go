@@ -11,6 +11,7 @@ import (
 func overlapCases() []Case {
 	return []Case{
 		{"a slow save keeps what others stored and removed meanwhile", slowSaveKeepsOthers},
+		{"a clear during a slow save takes all but what is saved after it", clearDuringASlowSave},
 		{"fifty requests at once each keep their key", fiftyWriters},
 		{"a slow read under an idle timeout undoes no save", slowReadUndoesNothing},
 		{"a handler that saves twice keeps what others stored in between", twoSavesOfOneRequest},
@@ -35,6 +36,20 @@ func slowSaveKeepsOthers(t testing.TB, open Harness) {
 		b.visit("/remove")
 	})
 	s.want(b, "a", "1", "b", "2", "kept", "1", "both", "mine", "removed-by-them", "", "removed+by+me", "")
+}
+
+func clearDuringASlowSave(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	slow := s.gated("/slow", s.put)
+	s.mux.HandleFunc("/clear", s.call(s.Clear))
+	b := s.browser()
+	b.visit("/put?uid=7&theme=dark")
+	token := b.token()
+	slow.during(b, "/slow?late=1", func() { b.visit("/clear") })
+	s.want(b, "uid", "", "theme", "", "late", "1")
+	if b.token() != token {
+		t.Error("the token changed")
+	}
 }
 
 func fiftyWriters(t testing.TB, open Harness) {

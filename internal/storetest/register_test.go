@@ -3,8 +3,6 @@ package storetest_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/shardhop/shardhop/internal/storetest"
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/sessionstore"
 )
 
@@ -113,7 +111,7 @@ func readAndMove(t *testing.T, open func(t testing.TB) redis.UniversalClient) []
 	prefix := uniquePrefix()
 	managers := make([]*sessionstore.Manager, instances)
 	for i := range managers {
-		managers[i] = sessionstore.New(open(t), sessionstore.Config{Prefix: prefix, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		managers[i] = sessionstore.New(open(t), patient(prefix))
 	}
 	token := storePlayer(t, managers[0])
 
@@ -174,16 +172,16 @@ func request(t *testing.T, m *sessionstore.Manager, token, shard string, record 
 }
 
 // storePlayer returns the token of a session that is logged in.
-func storePlayer(t testing.TB, m storetest.Manager) string {
+func storePlayer(t testing.TB, m *sessionstore.Manager) (token string) {
 	t.Helper()
 	ctx, err := m.Load(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Put(ctx, "uid", "7")
-	token, _, err := m.Commit(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Eventually(t, recovery, "the player is logged in", func() bool {
+		token, _, err = m.Commit(ctx)
+		return err == nil
+	})
 	return token
 }

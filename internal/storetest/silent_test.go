@@ -1,8 +1,6 @@
 package storetest_test
 
 import (
-	"io"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -31,7 +29,7 @@ func TestSilentServersUnderRecommendedOptions(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			rdb := recommended(t, test.opts)
-			m := sessionstore.New(rdb, sessionstore.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			m := sessionstore.New(rdb, sessionstore.Config{Logger: quiet()})
 			token := storePlayer(t, m)
 			loaded := load(t, m, token)
 			m.Put(loaded, "a", "1")

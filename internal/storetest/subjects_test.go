@@ -32,7 +32,7 @@ func subject(t testing.TB, rdb redis.UniversalClient, prefix string) storetest.S
 	t.Helper()
 	fault := new(fault)
 	rdb.AddHook(fault)
-	m := sessionstore.New(rdb, sessionstore.Config{Prefix: prefix, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m := sessionstore.New(rdb, patient(prefix))
 	return storetest.Subject{
 		Manager:  m,
 		Settings: m.SessionManager,
@@ -51,6 +51,14 @@ func subject(t testing.TB, rdb redis.UniversalClient, prefix string) storetest.S
 		},
 	}
 }
+
+// patient is a configuration for tests that are not about a Redis that is slow,
+// on a machine that may be.
+func patient(prefix string) sessionstore.Config {
+	return sessionstore.Config{Prefix: prefix, Timeout: 10 * time.Second, Logger: quiet()}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // prefixes keeps tests on one server apart.
 var prefixes atomic.Int64

@@ -1,8 +1,10 @@
 package storetest_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +25,29 @@ func TestOnRedisWithEveryScriptTwice(t *testing.T) {
 	}))
 }
 
+// An operator may flush the scripts at any time, and so may a restart.
+func TestOnClusterWhileScriptsAreFlushed(t *testing.T) {
+	rdb := onCluster(t).(*redis.ClusterClient)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if err := rdb.ScriptFlush(context.Background()).Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-stopped }) // the cases end after this function
+	storetest.Run(t, ours(onCluster))
+}
+
 func TestStockKeepsWhatItDocuments(t *testing.T) { storetest.RunDocumented(t, stock) }
 
 // keptByStock are the cases beyond its documentation that stock scs passes as
@@ -32,6 +57,8 @@ var keptByStock = []string{
 	"goroutines of one handler use its session at once",
 	"logged out stays logged out when a slow request reads",
 	"a deadline in the past ends the session",
+	"a session renewed and destroyed in one request leaves nothing",
+	"a request that destroys and then stores gets a session of its own",
 	"a visitor without a cookie does not notice that the store fails",
 	"a panic under a recoverer outside saves nothing",
 	"a panic under a recoverer inside is one whole answer",

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"encoding/gob"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,6 +27,7 @@ func valueCases() []Case {
 		{"a value that is replaced or removed stays so", replaceAndRemove},
 		{"keys are sorted, and none are an empty slice", sortedKeys},
 		{"clear takes the values and leaves the session", clearLeavesTheSession},
+		{"many and long values come back", manyAndLong},
 		{"odd keys and empty values come back", oddKeys},
 	}
 }
@@ -138,6 +141,20 @@ func clearLeavesTheSession(t testing.TB, open Harness) {
 	commit(ctx, t, m)
 	if got := m.Keys(load(t, m, token)); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("keys after a new value: %v", got)
+	}
+}
+
+func manyAndLong(t testing.TB, open Harness) {
+	m := open(t)
+	ctx := load(t, m, "")
+	long := strings.Repeat("gold ", 50_000)
+	for i := range 300 {
+		m.Put(ctx, fmt.Sprintf("key %d", i), i)
+	}
+	m.Put(ctx, "long", long)
+	ctx = load(t, m, commit(ctx, t, m))
+	if keys := m.Keys(ctx); len(keys) != 301 || m.GetInt(ctx, "key 299") != 299 || m.GetString(ctx, "long") != long {
+		t.Errorf("%d keys came back, the long value with %d bytes", len(keys), len(m.GetString(ctx, "long")))
 	}
 }
 
