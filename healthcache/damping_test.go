@@ -84,3 +84,23 @@ func TestTheLastOneStandingIsNotDamped(t *testing.T) {
 		}
 	})
 }
+
+// TestASuspicionEndsAtOnce: what holds back a shard that fell often must not
+// hold up the verdict on one that serves. A round of probes goes on for as long
+// as the shard is suspect.
+func TestASuspicionEndsAtOnce(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	h := hc.Damped(hc.NewHistory(hc.Down, now, 1), time.Second)
+	for range 4 {
+		h = hc.Transition(hc.Transition(h, hc.Checked, hc.Up, now), hc.Suspected, hc.Down, now)
+	}
+	if h = hc.Transition(h, hc.Checked, hc.Up, now); h.State() != hc.Up {
+		t.Fatalf("checked as %v", h.State())
+	}
+	if h = hc.Transition(h, hc.Scheduled, hc.Down, now); h.State() != hc.Suspect {
+		t.Fatalf("one failed probe made %v", h.State())
+	}
+	if h = hc.Transition(h, hc.Scheduled, hc.Up, now); h.State() != hc.Up {
+		t.Errorf("the confirming probe was good, and %v", h.State())
+	}
+}

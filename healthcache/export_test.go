@@ -51,6 +51,12 @@ func NewHistory(state State, since time.Time, owed int) History {
 	return history{state: state, since: since, owed: owed}
 }
 
+// Damped is h with falls held against it.
+func Damped(h History, interval time.Duration) History {
+	h.damping = damping{unit: interval, jitter: 0.5}
+	return h
+}
+
 func (h history) State() State     { return h.state }
 func (h history) Owed() int        { return h.owed }
 func (h history) Since() time.Time { return h.since }

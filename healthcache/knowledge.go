@@ -108,9 +108,10 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 }
 
 // accuses reports whether witnesses are to be called now: once for each time
-// that the shard goes down in the eyes of this instance alone.
+// that the shard goes down in the eyes of this instance alone, and not when it
+// is on its way back.
 func (k *knowledge) accuses(now time.Time, life time.Duration) bool {
-	if k.accused || !k.contested(now, life) {
+	if k.accused || k.found != Down || !k.contested(now, life) {
 		return false
 	}
 	k.accused = true

@@ -144,14 +144,18 @@ for _, shard in ipairs(ARGV) do bump(KEYS[1], shard) end
 return redis.call('PUBLISH', '` + hintChannel + `', table.concat(ARGV, ' '))
 `)
 
-// askScript calls for witnesses and answers the moment of the call. KEYS: the
-// mail of each. ARGV: shard, TTL in milliseconds, the hint.
+// askScript calls for witnesses and answers the moment of the call. Who is asked
+// already and has not looked yet needs no second hint. KEYS: the mail of each.
+// ARGV: shard, TTL in milliseconds, then the name of each.
 var askScript = redis.NewScript(luaClock + `
-for _, mail in ipairs(KEYS) do
-  redis.call('SADD', mail, ARGV[1])
+local whom = {}
+for i, mail in ipairs(KEYS) do
+  if redis.call('SADD', mail, ARGV[1]) == 1 then whom[#whom + 1] = ARGV[2 + i] end
   redis.call('PEXPIRE', mail, ARGV[2])
 end
-redis.call('PUBLISH', '` + hintChannel + `', ARGV[3])
+if #whom > 0 then
+  redis.call('PUBLISH', '` + hintChannel + `', '` + callForWitnesses + `' .. table.concat(whom, ' '))
+end
 return now
 `)
 

@@ -205,16 +205,21 @@ func (m *modelRedis) release(b *bill, token, shard string) {
 
 func (m *modelRedis) ask(b *bill, shard string, whom []string) time.Time {
 	request := []string{"evalsha", strings.Repeat("x", shaBytes), "12"}
+	hint := callForWitnesses
 	for _, w := range whom {
 		if m.mail[w] == nil {
 			m.mail[w] = map[string]bool{}
 		}
+		if !m.mail[w][shard] {
+			hint += w + " "
+		}
 		m.mail[w][shard] = true
-		request = append(request, mailKey(w))
+		request = append(request, mailKey(w), w)
 	}
-	hint := callForWitnesses + strings.Join(whom, " ")
-	b.add(append(request, shard, "3000", hint), clockBytes)
-	m.publish(hint)
+	b.add(append(request, shard, "3000"), clockBytes)
+	if hint != callForWitnesses {
+		m.publish(hint)
+	}
 	return time.UnixMilli(time.Now().UnixMilli())
 }
 

@@ -74,7 +74,7 @@ func quiet(t *testing.T, w *world, line liner) {
 // death has a shard die that one instance after the other uses, and come back.
 func death(t *testing.T, w *world, line liner) {
 	const shard = "server_2"
-	w.probes = 0
+	w.afterProbe(shard)
 	w.dead[shard] = true
 	took, ok := w.until(10*time.Second, func() bool {
 		return w.all(shard, func(v View) bool { return v.State == Down && !v.Contested })
@@ -84,6 +84,7 @@ func death(t *testing.T, w *world, line liner) {
 	}
 	line("until all agree on a death, nobody using the shard", "%v", took)
 	w.run(6 * time.Second)
+	w.afterProbe(shard)
 	w.dead[shard] = false
 	took, ok = w.until(10*time.Second, func() bool { return w.all(shard, func(v View) bool { return v.State == Up }) })
 	if !ok {
@@ -92,8 +93,8 @@ func death(t *testing.T, w *world, line liner) {
 	line("until all agree on its recovery", "%v", took)
 
 	const used = "server_3"
+	w.afterProbe(used)
 	w.dead[used] = true
-	w.probes = 0
 	for _, in := range w.instances {
 		w.after(time.Duration(w.rand.Int64N(int64(time.Second))), func() {
 			in.board.suspect(used, "refused")

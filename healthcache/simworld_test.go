@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type world struct {
 	order     int
 
 	probes int
+	probed map[string]int // probes of each shard
 	// Downs of shards that live, as seen by instances that reach them.
 	falseDowns, contested int
 }
@@ -80,7 +82,7 @@ func newWorld(instances, shards int, seed uint64) *world {
 	}
 	cfg.Instance = "x"
 	cfg = cfg.withDefaults()
-	w := &world{cfg: cfg, rand: rand.New(rand.NewPCG(seed, 1)), redis: newModelRedis(cfg), dead: map[string]bool{}}
+	w := &world{cfg: cfg, rand: rand.New(rand.NewPCG(seed, 1)), redis: newModelRedis(cfg), dead: map[string]bool{}, probed: map[string]int{}}
 	w.redis.publish = w.broadcast
 	for i := range instances {
 		w.instances = append(w.instances, w.join(i))
@@ -133,14 +135,23 @@ func (w *world) until(limit time.Duration, ok func() bool) (time.Duration, bool)
 	return limit, ok()
 }
 
+// afterProbe waits until shard has just been probed: the worst moment for
+// anything to change, since the next probe is an interval away.
+func (w *world) afterProbe(shard string) {
+	before := w.probed[shard]
+	w.until(5*time.Second, func() bool { return w.probed[shard] > before })
+}
+
 // all reports whether every instance sees shard so.
 func (w *world) all(shard string, ok func(View) bool) bool {
 	return !slices.ContainsFunc(w.instances, func(in *simInstance) bool { return !ok((*in.board.snapshot.Load())[shard]) })
 }
 
 func (w *world) broadcast(hint string) {
+	call := strings.HasPrefix(hint, callForWitnesses)
 	for _, in := range w.instances {
-		if !in.noRedis {
+		// Who is not called throws the call away.
+		if !in.noRedis && (!call || strings.Contains(hint, in.token)) {
 			w.after(latency, func() { in.hear(hint) })
 		}
 	}
@@ -272,6 +283,7 @@ func (in *simInstance) prober(p *simProber) {
 func (in *simInstance) probe(p *simProber, r *round) {
 	ctx, cancel := in.board.open(context.Background(), p.know, r)
 	in.probes++
+	in.probed[p.know.shard]++
 	found, rtt := Result{State: Up}, 2*latency
 	limit, _ := ctx.Deadline()
 	switch {

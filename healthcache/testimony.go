@@ -3,7 +3,6 @@ package healthcache
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 )
 
@@ -17,11 +16,12 @@ func (f *fleet) members(ctx context.Context) ([]string, error) {
 
 // ask calls for witnesses, and returns the moment of the call by Redis's clock.
 func (f *fleet) ask(ctx context.Context, shard string, whom []string) (time.Time, error) {
-	keys := make([]string, len(whom))
+	keys, args := make([]string, len(whom)), []any{shard, f.ttl.Milliseconds()}
 	for i, w := range whom {
 		keys[i] = mailKey(w)
+		args = append(args, w)
 	}
-	millis, err := askScript.Run(ctx, f.client, keys, shard, f.ttl.Milliseconds(), callForWitnesses+strings.Join(whom, " ")).Int64()
+	millis, err := askScript.Run(ctx, f.client, keys, args...).Int64()
 	return time.UnixMilli(millis), err
 }
 

@@ -67,10 +67,17 @@ func (h history) succeed(why occasion, now time.Time) history {
 	if why == checked {
 		h.owed = 0
 	}
-	if h.owed > 0 || why != checked && h.state != Up && now.Sub(h.fell) < h.damping.penalty(h.falls) {
+	if h.owed > 0 || why != checked && h.confined(now) {
 		return h
 	}
 	return h.enter(Up, now)
+}
+
+// confined reports that the shard fell too often of late to be up already.
+// One that serves, or is only suspected, is none of these.
+func (h history) confined(now time.Time) bool {
+	out := h.state != Up && h.state != Suspect
+	return out && now.Sub(h.fell) < h.damping.penalty(h.falls)
 }
 
 func (h history) fail(why occasion, now time.Time) history {
