@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -66,7 +67,7 @@ func (a *answer) begin() bool {
 		a.begun = true
 		if err := a.manager.save(a.w, a.r); err != nil {
 			a.failed = true
-			a.manager.fail(a.w, a.r, err)
+			a.manager.fail(a.w, a.r, fmt.Errorf("%w: %w", ErrNotSaved, err))
 		}
 	}
 	return !a.failed

@@ -16,6 +16,10 @@ var (
 	// sends no cookie.
 	ErrSessionGone = errors.New("sessionstore: the session is gone")
 
+	// ErrNotSaved says that the handler has run, and that what it put into the
+	// session could not be stored. What it did elsewhere may be done.
+	ErrNotSaved = errors.New("sessionstore: the session could not be saved")
+
 	// ErrNotLoaded says that the context carries no session that this package
 	// loaded. Mount Manager.LoadAndSave, or call Manager.Load; the methods of
 	// the embedded scs.SessionManager with the same names do not do.

@@ -69,14 +69,18 @@ func markEnd(mark string) int64 {
 	return n
 }
 
-// parseRoute reads a route from its fields. An unreadable epoch counts as 0:
-// the next claim then fails on the comparison and learns what stands.
+// maxEpochDigits keeps an epoch within what Go reads; the script of a claim
+// knows the same bound.
+const maxEpochDigits = 19
+
+// parseRoute reads a route from its fields. An unreadable epoch counts as 0, in
+// the script of a claim as well, so that the next claim mends it.
 func parseRoute(group, shard, home, epoch string) Route {
 	if shard == "" {
 		return Route{}
 	}
 	n, err := strconv.ParseUint(epoch, 10, 64)
-	if err != nil {
+	if err != nil || len(epoch) > maxEpochDigits || strings.HasPrefix(epoch, "0") {
 		n = 0
 	}
 	return Route{Group: group, Shard: shard, Home: home, Epoch: n}

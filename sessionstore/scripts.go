@@ -92,6 +92,9 @@ if not s[1] or taken(s[2], ARGV[1]) then
   return {'gone'}
 end
 local epoch, shard, nonce = s[3] or '0', s[4] or '', s[5] or ''
+if #epoch > 19 or not string.match(epoch, '^[1-9]%d*$') then
+  epoch = '0' -- as whoever loads the route reads it
+end
 if nonce == ARGV[9] then
   return {'won'}
 end

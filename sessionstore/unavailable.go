@@ -9,8 +9,12 @@ import (
 	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
-// problem is the body of a 503: RFC 9457, and nothing internal.
-const problem = `{"type":"about:blank","title":"Service Unavailable","status":503,"code":"session_unavailable"}` + "\n"
+// The bodies of a 503: RFC 9457, and nothing internal.
+const (
+	problemStart = `{"type":"about:blank","title":"Service Unavailable","status":503,"code":`
+	notLoaded    = problemStart + `"session_unavailable"}` + "\n"
+	notSaved     = problemStart + `"session_not_saved"}` + "\n"
+)
 
 // fail answers in the handler's place. The headers that described the
 // handler's answer would spoil this one.
@@ -26,14 +30,31 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // unavailable is the ErrorFunc of a new manager. The cookie stays as it is, so
-// that everybody is still logged in when Redis is back.
+// that everybody is still logged in when Redis is back. A client is told to come
+// again if its request was refused before the handler ran, or changes nothing
+// by its method: what the handler of another did elsewhere may be done.
 func (m *Manager) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	m.logger.Log(r.Context(), levelOf(r.Context(), err), "session unavailable", "error", err)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", httpanswer.RetryAfter(m.retryAfter))
+	body, again := notLoaded, true
+	if errors.Is(err, ErrNotSaved) {
+		body, again = notSaved, isSafe(r.Method)
+	}
+	if again {
+		w.Header().Set("Retry-After", httpanswer.RetryAfter(m.retryAfter))
+	}
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write([]byte(problem))
+	_, _ = w.Write([]byte(body))
+}
+
+// isSafe reports whether requests of a method change nothing (RFC 9110, 9.2.1).
+func isSafe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
 }
 
 // levelOf is how loudly err is logged. What fails because the client left says

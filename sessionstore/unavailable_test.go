@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -30,7 +31,7 @@ func wantUnavailable(t *testing.T, p page) {
 	if err := json.Unmarshal([]byte(p.body), &problem); err != nil {
 		t.Fatalf("body %q: %v", p.body, err)
 	}
-	if problem.Status != 503 || problem.Title == "" || problem.Code != "session_unavailable" {
+	if problem.Status != 503 || problem.Title == "" || problem.Code != "session_unavailable" && problem.Code != "session_not_saved" {
 		t.Errorf("body %q", p.body)
 	}
 }
@@ -95,6 +96,28 @@ func TestRedisFailsAtSave(t *testing.T) {
 	}
 }
 
+// Whose handler has run, and may have changed something elsewhere, is not told
+// to come again.
+func TestFailedSaveInvitesNoRepeatOfAChange(t *testing.T) {
+	mini, rdb := breakable(t)
+	s := newSite(t, rdb, nil)
+	for method, again := range map[string]bool{http.MethodGet: true, http.MethodPost: false} {
+		mini.SetError("")
+		handler := s.sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mini.SetError("READONLY You can't write against a read only replica.")
+			s.put(w, r)
+		}))
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, httptest.NewRequest(method, "/save?a=1", nil))
+		if got := rec.Header().Get("Retry-After") != ""; rec.Code != http.StatusServiceUnavailable || got != again {
+			t.Errorf("%s: %d, Retry-After %v, want 503 and %v", method, rec.Code, got, again)
+		}
+		if !strings.Contains(rec.Body.String(), "session_not_saved") {
+			t.Errorf("%s: body %q", method, rec.Body)
+		}
+	}
+}
+
 func TestErrorFuncOfTheApplication(t *testing.T) {
 	mini, rdb := breakable(t)
 	s := newSite(t, rdb, nil)
@@ -104,5 +127,33 @@ func TestErrorFuncOfTheApplication(t *testing.T) {
 	mini.SetError("OOM")
 	if p := s.browser().visit("/put?a=1"); p.status != http.StatusTeapot || p.body != "come back later" {
 		t.Errorf("%d %q", p.status, p.body)
+	}
+}
+
+// A route with an epoch that nobody can read is mended by the next claim.
+func TestUnreadableEpochHeals(t *testing.T) {
+	_, rdb := breakable(t)
+	for _, epoch := range []string{"garbage", "", "-1", "007", "99999999999999999999"} {
+		s := newSite(t, rdb, nil)
+		b := s.browser()
+		b.visit("/put?a=1")
+		keys, err := rdb.Keys(t.Context(), "session:*").Result()
+		if err != nil || len(keys) != 1 {
+			t.Fatalf("%d sessions (%v), want 1", len(keys), err)
+		}
+		rdb.HSet(t.Context(), keys[0], "db_server", "server_1", "home", "server_1", "group", "g", "epoch", epoch)
+		handler := s.sessions.LoadAndSave(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			rt, _ := s.sessions.Route(r.Context())
+			if stands, err := s.sessions.Claim(r.Context(), rt.Moved("server_2")); err != nil || stands.Shard != "server_2" {
+				t.Errorf("epoch %q: the claim gave %+v, %v", epoch, stands, err)
+			}
+		}))
+		req := httptest.NewRequest(http.MethodGet, "/", nil)
+		req.AddCookie(&http.Cookie{Name: "session", Value: b.token()})
+		handler.ServeHTTP(httptest.NewRecorder(), req)
+		if got := rdb.HGet(t.Context(), keys[0], "db_server").Val(); got != "server_2" {
+			t.Errorf("epoch %q: the session still names %s", epoch, got)
+		}
+		rdb.Del(t.Context(), keys...)
 	}
 }
