@@ -10,8 +10,9 @@
 //	REDIS_URL, REDIS_*,   Redis and the sessions, as package shardhop reads them
 //	SESSION_*, COOKIE_SECURE
 //
-// Without SHARDS there is a MySQL cluster in memory, and without REDIS_URL a
-// Redis; each is replaced by the real thing on its own.
+// Without SHARDS there is a MySQL cluster in memory, one for every group of
+// server_1 to server_3, and without REDIS_URL a Redis; each is replaced by the
+// real thing on its own.
 //
 // # Start and stop
 //

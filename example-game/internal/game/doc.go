@@ -15,16 +15,21 @@
 //     the session moves; otherwise the answer is 503 with the code
 //     player_elsewhere, and nothing is created in its place.
 //
+// A search asks all shards of a realm at once but those that are known to be
+// down, and waits for every answer, so that how long a login takes does not tell
+// which names exist. A sign-in begins a session of its own.
+//
 // Names are unique in a realm, also while one of its shards is down: besides
 // the rows, Redis remembers which names are taken (see roster).
 //
 // # A request
 //
-//	security ─► session ─► seat (lazy) ─► handler ─► Acquire, or Tx
+//	security ─► session ─► seat (lazy) ─► handler ─► Tx, to read as to write
 //
 // The seat is lazy, so that a request without a login is turned away, a form
 // is checked and a password is hashed without holding a connection. A shard
-// that is dead when the handler asks for it is left behind inside that call.
+// that is dead when the handler asks for it is left behind inside that call, and
+// one that dies under a transaction is left behind by running it again.
 //
 // # Failure
 //
