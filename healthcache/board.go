@@ -147,7 +147,7 @@ func (b *board) conclude(k *knowledge, r *round, found Result, rtt time.Duration
 	defer b.mu.Unlock()
 	now := time.Now()
 	k.learn(found, rtt, b.cfg.Instance, now, b.cfg.life())
-	if accuse = k.accuses(now, b.cfg.life()); accuse && b.nobodyElseLocked(k) {
+	if accuse = k.accuses(now, b.cfg.life(), b.cfg.retrial()); accuse && b.nobodyElseLocked(k) {
 		accuse, k.verdict = false, agreed
 	}
 	b.announceLocked(k)

@@ -135,6 +135,10 @@ func (cfg Config) beat() time.Duration { return cfg.Interval / 2 }
 // beat by which they learn that they are asked if no hint gets through.
 func (cfg Config) hearing() time.Duration { return cfg.SuspicionTimeout + cfg.beat() }
 
+// retrial is how long a shard is down for the fleet on this instance's word
+// before witnesses are called again.
+func (cfg Config) retrial() time.Duration { return 10 * cfg.Interval }
+
 func defaultInstance() string {
 	host, err := os.Hostname()
 	if err != nil {

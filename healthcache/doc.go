@@ -51,7 +51,9 @@
 // is served elsewhere because of it should not be stored. A contradicted
 // instance goes on probing for itself until its path is whole, and leaves the
 // lease to the others, who have the better view. For the fleet the shard stays
-// up, or suspect until the next prober writes.
+// up, or suspect until the next prober writes. While a shard is down for the fleet,
+// its prober calls witnesses again every tenth interval, so that a word that was
+// believed because nobody answered does not stand for ever.
 //
 // # States
 //

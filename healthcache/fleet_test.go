@@ -240,11 +240,13 @@ func TestOwnEvidenceBeatsRedis(t *testing.T) {
 	if v := other.Check(t.Context(), "a"); v.State != hc.Up {
 		t.Errorf("checked as %v", v.State)
 	}
+	other.say("a", hc.Down) // for when it is asked as a witness
 	until(t, soon, "old evidence yields", other.is("a", hc.Down))
 	if stored(t, client, "a").By != "prober" {
 		t.Error("written without the lease")
 	}
 	prober.say("a", hc.Up)
+	other.say("a", hc.Up)
 	until(t, soon, "up is read", other.is("a", hc.Up))
 	other.freeze("a")
 	other.Suspect("a", "i/o timeout")

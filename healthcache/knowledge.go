@@ -21,6 +21,7 @@ type knowledge struct {
 	round      *round    // that is asked for or runs; nil: none
 	drainMoves int       // counts the orders given through this instance
 	accused    bool      // witnesses were called, or need not be
+	judged     time.Time // when they were called last
 	summoned   bool      // the next result is owed to others as a testimony
 	testimony  string    // a word that waits to be written; empty: none
 	post       post
@@ -108,14 +109,20 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 }
 
 // accuses reports whether witnesses are to be called now: once for each time
-// that the shard goes down in the eyes of this instance alone, and not when it
-// is on its way back.
-func (k *knowledge) accuses(now time.Time, life time.Duration) bool {
-	if k.accused || k.found != Down || !k.contested(now, life) {
+// that the shard goes down in the eyes of this instance alone, and again at times
+// while it is down for all by this instance's word, which may have been believed
+// because nobody answered. Nobody is called while it is on its way back.
+func (k *knowledge) accuses(now time.Time, life, again time.Duration) bool {
+	if k.found != Down || k.history.state != Down {
 		return false
 	}
-	k.accused = true
-	return true
+	first := !k.accused && k.contested(now, life)
+	retrial := k.lease && k.verdict == agreed && now.Sub(k.judged) >= again
+	if first || retrial {
+		k.accused, k.judged = true, now
+		return true
+	}
+	return false
 }
 
 // summon asks this instance for its word on the shard. That the shard is down

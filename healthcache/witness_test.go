@@ -49,7 +49,9 @@ func TestADeathIsSharedWhenWitnessesAgree(t *testing.T) {
 
 func TestAContradictedProberHandsOn(t *testing.T) {
 	_, client := mini(t)
-	prober, second, third := trio(t, client)
+	// Witnesses get the time that they need on a busy machine.
+	patient := func(cfg *hc.Config) { cfg.ProbeTimeout, cfg.SuspicionTimeout = 5*tick, 5*tick }
+	prober, second, third := trio(t, client, patient)
 	prober.freeze("a")
 	until(t, soon, "its own eyes say down", prober.is("a", hc.Down))
 	until(t, soon, "somebody else probes", func() bool {
@@ -66,6 +68,21 @@ func TestAContradictedProberHandsOn(t *testing.T) {
 	}
 	prober.say("a", hc.Up)
 	until(t, soon, "its path is whole again", prober.is("a", hc.Up))
+}
+
+func TestAWrongDownHeals(t *testing.T) {
+	_, client := mini(t)
+	prober := join(t, client, "prober")
+	until(t, soon, "the prober writes", func() bool { return stored(t, client, "a").By == "prober" })
+	prober.say("a", hc.Down) // and nobody is there to contradict
+	until(t, soon, "down is shared", func() bool { return stored(t, client, "a").State == hc.Down })
+	second := join(t, client, "second")
+	until(t, soon, "the second one reads it", second.is("a", hc.Down))
+	until(t, 2*soon, "it is asked in time and takes over", func() bool {
+		s := stored(t, client, "a")
+		return s.State == hc.Up && s.By == "second"
+	})
+	until(t, soon, "the first one knows that it is alone", func() bool { return prober.View("a").Contested })
 }
 
 // TestAnAccuserFindsTheProber: who is not the prober has it look at once, and
