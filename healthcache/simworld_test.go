@@ -142,6 +142,12 @@ func (w *world) afterProbe(shard string) {
 	w.until(5*time.Second, func() bool { return w.probed[shard] > before })
 }
 
+// holder is the number of the instance that holds the lease of shard.
+func (w *world) holder(shard string) int {
+	token := w.redis.leases[shard].token
+	return max(slices.IndexFunc(w.instances, func(in *simInstance) bool { return in.token == token }), 0)
+}
+
 // all reports whether every instance sees shard so.
 func (w *world) all(shard string, ok func(View) bool) bool {
 	return !slices.ContainsFunc(w.instances, func(in *simInstance) bool { return !ok((*in.board.snapshot.Load())[shard]) })
