@@ -79,6 +79,7 @@ func (l *Lease) ReleaseAfter(ctx context.Context, cancel context.CancelFunc) {
 	if !first {
 		return
 	}
+	l.pool.heedDrain()
 	if stuck := !l.giveBack(); leaked || stuck {
 		l.reportLeak()
 	}

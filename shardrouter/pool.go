@@ -28,7 +28,7 @@ type pool struct {
 	pingAfter time.Duration // see pingAfter
 
 	era      atomic.Pointer[era]
-	emptying atomic.Bool // see keepIdle
+	emptying atomic.Bool // see heedDrain
 	counter  counters
 
 	mu  sync.Mutex // guards out; held for moments by requests and probes
@@ -44,6 +44,7 @@ type counters struct {
 type evidence interface {
 	Suspect(shard, reason string)
 	Succeeded(shard string)
+	Drained(shard string) bool
 }
 
 func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
@@ -200,13 +201,13 @@ func (p *pool) dropIdle() {
 	}
 }
 
-// keepIdle says whether connections that come back are kept for the next
-// request. Those of a drained shard are closed, so that none is left there.
-func (p *pool) keepIdle(keep bool) {
-	if p.emptying.Swap(!keep) != keep {
-		return // as before
+// heedDrain keeps the connections that come back for the next request, unless
+// the shard is drained: then they are closed, so that none is left there.
+func (p *pool) heedDrain() {
+	drained := p.evidence.Drained(p.shard.Name)
+	if p.emptying.Load() != drained && p.emptying.CompareAndSwap(!drained, drained) {
+		p.dropIdle()
 	}
-	p.dropIdle()
 }
 
 func (p *pool) stats() Stats {

@@ -185,12 +185,14 @@ type requestEvidence struct{ r *Router }
 
 func (e requestEvidence) Suspect(shard, reason string) { e.r.health.Suspect(shard, reason) }
 func (e requestEvidence) Succeeded(shard string)       { e.r.health.Succeeded(shard) }
+func (e requestEvidence) Drained(shard string) bool    { return drained(e.r.health.View(shard)) }
 
 // probe is the cache's ProbeFunc. A shard that fails it while it is suspected,
 // or known to be down, is dead for this instance: what hangs on it is cut.
 // One failed probe of a shard that is up only makes it suspect.
 func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 	p := r.pools[shard]
+	p.heedDrain()
 	slow := time.AfterFunc(suspectAfter, func() { r.suspectIfStuck(p) })
 	defer slow.Stop()
 	res := p.probe(ctx)
@@ -222,7 +224,7 @@ func (r *Router) changed(c healthcache.Change) {
 	if c.Next.State == healthcache.ReadOnly {
 		p.dropIdle()
 	}
-	p.keepIdle(!drained(r.health.View(c.Shard)))
+	p.heedDrain()
 	if f := r.cfg.Observer.Health; f != nil {
 		f(c)
 	}
