@@ -252,14 +252,17 @@ func (b *board) abandon() {
 }
 
 // publishLocked brings the snapshot up to date for some shards, and queues a
-// notice for each that changed its state.
+// notice for each that changed its state, or is drained or no longer drained.
+// The snapshot comes first: whoever is told looks at it without the lock, and
+// must not find there what was before.
 func (b *board) publishLocked(now time.Time, some ...*knowledge) {
 	var next Snapshot
+	var told []notice
 	for _, k := range some {
 		k.used = k.lastUse()
 		view, src := merge(k.facts, now, b.cfg.life())
-		if view.State != k.view.State {
-			b.notices.push(notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src})
+		if view.State != k.view.State || view.Drained != k.view.Drained {
+			told = append(told, notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src})
 		}
 		same := view.equal(k.view)
 		k.view, k.from = view, src
@@ -274,4 +277,5 @@ func (b *board) publishLocked(now time.Time, some ...*knowledge) {
 	if next != nil {
 		b.snapshot.Store(&next)
 	}
+	b.notices.push(told...)
 }

@@ -49,9 +49,9 @@ type Config struct {
 	// Logger takes one line per change of state, and one when Redis goes and
 	// comes back. Default slog.Default().
 	Logger *slog.Logger
-	// OnChange is called for every change of state, in order, without locks,
-	// by one goroutine of the cache. It must neither block nor call Close.
-	// Optional.
+	// OnChange is called for every change of state and of drains, in order,
+	// without locks, by one goroutine of the cache. Snapshot then shows what is
+	// told, or something newer. It must neither block nor call Close. Optional.
 	OnChange func(Change)
 }
 

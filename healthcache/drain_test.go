@@ -3,6 +3,7 @@ package healthcache_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +99,39 @@ func TestDrainFailsWithoutAnAnswer(t *testing.T) {
 		t.Error("an order that failed is obeyed")
 	}
 	m.SetError("")
+}
+
+// Whoever is told of a change looks at the snapshot to see what it means. While
+// the notice is kept from being queued, nobody can have been told, and the
+// snapshot has to be new already.
+func TestSnapshotIsNewBeforeAnybodyIsTold(t *testing.T) {
+	in := join(t, nil, "alone")
+	until(t, soon, "a is up", in.is("a", hc.Up))
+	release := sync.OnceFunc(hc.HoldNotices(in.Cache))
+	defer release()
+	ordered := make(chan error, 1)
+	go func() { ordered <- in.Drain(t.Context(), "a", "new disks", 0) }()
+	until(t, soon, "the snapshot shows the drain", func() bool { return in.View("a").Drained })
+	release()
+	if err := <-ordered; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A drain of a shard that is not up changes no state, and is told all the same.
+func TestDrainOfAShardThatIsNotUpIsTold(t *testing.T) {
+	in := join(t, nil, "alone", func(cfg *hc.Config) { cfg.Shards = []string{"a"} })
+	in.say("a", hc.Busy)
+	until(t, soon, "a is busy", in.is("a", hc.Busy))
+	before, _ := in.seen.states("a")
+	if err := in.Drain(t.Context(), "a", "new disks", 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, soon, "the drain is told", func() bool {
+		now, _ := in.seen.states("a")
+		return len(now) > len(before)
+	})
+	if v := in.View("a"); v.State != hc.Busy || !v.Drained {
+		t.Errorf("%v, drained %v", v.State, v.Drained)
+	}
 }

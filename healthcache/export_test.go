@@ -105,3 +105,9 @@ func (f FactsOf) Facts() Facts {
 func NewStanding(lease, alone, read bool, began, heard time.Time) Standing {
 	return standing{lease: lease, alone: alone, read: read, began: began, heard: heard}
 }
+
+// HoldNotices keeps every notice from being queued until release is called.
+func HoldNotices(c *Cache) (release func()) {
+	c.board.notices.mu.Lock()
+	return c.board.notices.mu.Unlock
+}

@@ -25,14 +25,14 @@ type notices struct {
 
 func newNotices() *notices { return &notices{news: make(chan struct{}, 1)} }
 
-func (n *notices) push(c notice) {
-	n.mu.Lock()
-	n.queue = append(n.queue, c)
-	n.mu.Unlock()
-	select {
-	case n.news <- struct{}{}:
-	default:
+func (n *notices) push(told ...notice) {
+	if len(told) == 0 {
+		return
 	}
+	n.mu.Lock()
+	n.queue = append(n.queue, told...)
+	n.mu.Unlock()
+	signal(n.news)
 }
 
 func (n *notices) take() []notice {
@@ -88,9 +88,12 @@ func (q *quota) take(now time.Time) (withheld int, ok bool) {
 	return withheld, true
 }
 
-// pass logs a change, unless the shard has had too many, and calls the hook.
+// pass logs a change of state, unless the shard has had too many, and calls the
+// hook.
 func (c *Cache) pass(n notice) {
-	if withheld, ok := c.quotas[n.Shard].take(time.Now()); ok {
+	if n.Prev.State == n.Next.State {
+		c.cfg.Logger.Info("drain of a shard that is not up began or ended", slog.String("shard", n.Shard), slog.String("state", n.Next.State.String()))
+	} else if withheld, ok := c.quotas[n.Shard].take(time.Now()); ok {
 		c.log(n, withheld)
 	}
 	if c.cfg.OnChange != nil {

@@ -68,7 +68,9 @@ type View struct {
 // immutable, and safe for use by several goroutines.
 type Snapshot map[string]View
 
-// Change tells that a shard went from one state to another.
+// Change tells that a shard went from one state to another. Where both are the
+// same, a drain began or ended that the state does not show, since the shard is
+// not up.
 type Change struct {
 	Shard      string
 	Prev, Next Status

@@ -28,8 +28,12 @@ type pool struct {
 	pingAfter time.Duration // see pingAfter
 
 	era      atomic.Pointer[era]
-	emptying atomic.Bool // see heedDrain
+	emptying atomic.Bool // see heedDrain; changed under keeping
 	counter  counters
+
+	// keeping orders what is said to sql.DB about idle connections: probes,
+	// notices and requests say so, and the last word has to be about a drain.
+	keeping sync.Mutex
 
 	mu  sync.Mutex // guards out; held for moments by requests and probes
 	out map[*Lease]struct{}
@@ -195,6 +199,12 @@ func (p *pool) cut() {
 
 // dropIdle closes the connections that nobody holds.
 func (p *pool) dropIdle() {
+	p.keeping.Lock()
+	defer p.keeping.Unlock()
+	p.dropIdleLocked()
+}
+
+func (p *pool) dropIdleLocked() {
 	p.db.SetMaxIdleConns(0)
 	if !p.emptying.Load() {
 		p.db.SetMaxIdleConns(p.shard.MaxConns)
@@ -204,10 +214,13 @@ func (p *pool) dropIdle() {
 // heedDrain keeps the connections that come back for the next request, unless
 // the shard is drained: then they are closed, so that none is left there.
 func (p *pool) heedDrain() {
-	drained := p.evidence.Drained(p.shard.Name)
-	if p.emptying.Load() != drained && p.emptying.CompareAndSwap(!drained, drained) {
-		p.dropIdle()
+	if p.evidence.Drained(p.shard.Name) == p.emptying.Load() {
+		return
 	}
+	p.keeping.Lock()
+	defer p.keeping.Unlock()
+	p.emptying.Store(p.evidence.Drained(p.shard.Name))
+	p.dropIdleLocked()
 }
 
 func (p *pool) stats() Stats {
