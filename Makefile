@@ -18,7 +18,7 @@ comma := ,
 space := $(empty) $(empty)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test cover vet lint fmt tidy bench clean
+.PHONY: help setup test cover vet lint fmt tidy bench chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ tidy: ## tidy the go.mod of every module
 
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+# Some twenty minutes. ROUNDS=1 is what the tests do.
+ROUNDS := 20
+
+chaos: ## break database servers under a crowd of players
+	go test ./example-game/internal/chaos -run '^TestNothingIsLostOrDoubled$$' -v -count=1 -timeout 90m -rounds $(ROUNDS)
 
 clean: ## remove what the other targets made
 	rm -rf .bin cover*.out

@@ -1,0 +1,99 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+)
+
+// maxGift bounds a transfer.
+const maxGift = 3
+
+// player digs, gives and looks, one request after the other. All of it is for
+// one goroutine at a time but shard.
+type player struct {
+	name    string
+	others  []string
+	book    *Book
+	browser *browser
+	rand    *rand.Rand
+	score   Score
+	gold    int64 // at least, as the last answer told; 0 when nobody can tell
+
+	shard atomic.Pointer[string] // the last that answered
+}
+
+// deed is a call that changes gold, and what it changes.
+type deed struct {
+	call
+	book func(told bool)
+}
+
+// act sends one request: half of them read, half write.
+func (p *player) act() {
+	switch n := p.rand.IntN(100); {
+	case n < 40:
+		p.look()
+	case n < 50:
+		p.count(p.browser.do(call{method: http.MethodGet, path: "/api/leaderboard"}))
+	case n < 85:
+		p.do(p.dig())
+	default:
+		p.do(p.give())
+	}
+}
+
+// look reads the player's gold. Others only ever add to it, so that less than
+// the player was told before is a read that came too early.
+func (p *player) look() {
+	a := p.browser.do(call{method: http.MethodGet, path: "/api/me"})
+	if p.count(a) && a.gold() < p.gold {
+		p.score.Stale++
+	}
+}
+
+func (p *player) dig() deed {
+	return deed{call: p.post("/api/dig", ""), book: func(told bool) { p.book.Dug(p.name, told) }}
+}
+
+func (p *player) give() deed {
+	to, amount := p.others[p.rand.IntN(len(p.others))], 1+p.rand.Int64N(maxGift)
+	return deed{
+		call: p.post("/api/transfer", fmt.Sprintf(`{"to":%q,"amount":%d}`, to, amount)),
+		book: func(told bool) { p.book.Gave(p.name, to, amount, told) },
+	}
+}
+
+// post makes a call that changes something.
+func (p *player) post(path, body string) call {
+	return call{method: http.MethodPost, path: path, body: body}
+}
+
+// do sends a deed and notes in the book what came of it.
+func (p *player) do(d deed) {
+	a := p.browser.do(d.call)
+	if !p.count(a) {
+		d.book(false)
+		p.gold = 0 // a transfer may have been made
+		return
+	}
+	if a.status != http.StatusOK {
+		return // not enough gold
+	}
+	d.book(true)
+	p.gold = a.gold()
+}
+
+// count notes an answer, and reports whether it is a good one.
+func (p *player) count(a answer) bool {
+	failure := a.failure()
+	p.score.request(a.took, failure)
+	if a.status == http.StatusUnauthorized {
+		p.score.LoggedOut++
+	}
+	if shard := a.header.Get("X-Shard"); shard != "" {
+		p.shard.Store(&shard)
+	}
+	return failure == ""
+}
