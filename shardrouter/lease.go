@@ -22,6 +22,7 @@ type Lease struct {
 	holder   *holder // nil when the context was not tracked
 	detour   bool    // set before the lease is handed out
 	released atomic.Bool
+	wrote    atomic.Bool // see OnlyRead
 }
 
 func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
@@ -32,6 +33,7 @@ func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
 			return errForeignDriver
 		}
 		l.server = server
+		server.wrote = &l.wrote
 		return nil
 	})
 	if err != nil {
@@ -62,6 +64,13 @@ func (l *Lease) Node() string { return l.server.node.addr }
 // knows: a statement whose context ended, and a shard that was found down, end
 // it.
 func (l *Lease) Alive() bool { return !l.released.Load() && !l.server.wire.gone() }
+
+// OnlyRead reports whether everything that was run on the lease so far provably
+// changed nothing in the database: single statements, SELECT and SHOW, of tables
+// and of built-in functions that only compute. A prepared statement counts by
+// its text, and a transaction by its statements. What a view calls cannot be
+// seen, so a view over a stored function that writes is taken for a read.
+func (l *Lease) OnlyRead() bool { return !l.wrote.Load() }
 
 // Release gives the connection back. It is idempotent. Rows or a transaction
 // that the holder left open are reported as a leak; their connection is cut

@@ -62,8 +62,10 @@ func endsTransaction(query string) bool {
 type sqlScanner struct {
 	s         string
 	i         int
+	from      int  // where the present token begins
 	backslash bool // one stood in a quoted text
 	hidden    bool // a comment that some servers execute stood here
+	open      bool // a quoted text or a comment never came to its end
 }
 
 // word returns the next token if it is a word, or else nothing. Opening
@@ -107,12 +109,12 @@ func (sc *sqlScanner) next() (word string, symbol byte) {
 	if sc.i >= len(sc.s) {
 		return "", 0
 	}
-	start := sc.i
+	sc.from = sc.i
 	for sc.i < len(sc.s) && isWordByte(sc.s[sc.i]) {
 		sc.i++
 	}
-	if sc.i > start {
-		return sc.s[start:sc.i], 0
+	if sc.i > sc.from {
+		return sc.s[sc.from:sc.i], 0
 	}
 	symbol = sc.s[sc.i]
 	if symbol == '\'' || symbol == '"' || symbol == '`' {
@@ -135,20 +137,23 @@ func (sc *sqlScanner) skipBlank() {
 		case strings.HasPrefix(rest, "/*"):
 			sc.hidden = sc.hidden || strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!")
 			sc.i += len("/*")
-			sc.skipPast("*/")
+			sc.open = !sc.skipPast("*/") || sc.open
 		default:
 			return
 		}
 	}
 }
 
-func (sc *sqlScanner) skipPast(end string) {
+// skipPast passes over everything up to and with end, and reports whether end
+// was there.
+func (sc *sqlScanner) skipPast(end string) bool {
 	at := strings.Index(sc.s[sc.i:], end)
 	if at < 0 {
 		sc.i = len(sc.s)
-		return
+		return false
 	}
 	sc.i += at + len(end)
+	return true
 }
 
 // skipQuoted passes over a quoted text. A doubled quote looks like two texts
@@ -166,7 +171,7 @@ func (sc *sqlScanner) skipQuoted(quote byte) {
 			}
 		}
 	}
-	sc.i = len(sc.s)
+	sc.i, sc.open = len(sc.s), true
 }
 
 func isWordByte(c byte) bool {

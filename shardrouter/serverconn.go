@@ -46,6 +46,9 @@ type serverConn struct {
 	untie func() bool
 
 	uses uses // safe for any goroutine
+	// wrote belongs to the present lease: a statement that does not provably read
+	// was run on it. nil before the first.
+	wrote *atomic.Bool
 	// lost: in the present or last transaction, the connection went, or the
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
 	lost atomic.Bool
@@ -139,7 +142,7 @@ func (c *serverConn) Ping(ctx context.Context) (err error) {
 }
 
 // admit refuses a statement that must not be sent now, and remembers one that
-// may leave something behind.
+// may leave something behind, on the connection or in the database.
 func (c *serverConn) admit(query string) error {
 	if err := c.free(); err != nil {
 		return err
@@ -148,6 +151,9 @@ func (c *serverConn) admit(query string) error {
 		return ErrImplicitCommit
 	}
 	c.tainted = c.tainted || leavesResidue(query)
+	if c.wrote != nil && !c.wrote.Load() && !onlyReads(query) {
+		c.wrote.Store(true)
+	}
 	return nil
 }
 
