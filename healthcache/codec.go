@@ -3,6 +3,7 @@ package healthcache
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,13 +82,12 @@ func plausibleDetails(s Status) bool {
 	if s.Falls < 0 || s.Falls > maxFalls {
 		return false
 	}
-	for _, n := range s.Nodes {
-		role := n.Role == "" || n.Role == "primary" || n.Role == "standby"
-		if n.Addr == "" || len(n.Addr) > maxTextBytes || !knownState(n.State) || !role {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Nodes, func(n Node) bool { return !plausibleNode(n) })
+}
+
+func plausibleNode(n Node) bool {
+	role := n.Role == "" || n.Role == "primary" || n.Role == "standby"
+	return role && knownState(n.State) && n.Addr != "" && len(n.Addr) <= maxTextBytes && len(n.Cluster) <= maxTextBytes
 }
 
 // encodeTail is a record without its state and dates, which the script puts in

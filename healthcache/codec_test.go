@@ -79,6 +79,8 @@ func TestDecodeStatus(t *testing.T) {
 		{record(set("nodes", nodes(1, map[string]any{"addr": long, "state": "up"}))), false, "absurd size"},
 		{record(set("nodes", nodes(1, map[string]any{"addr": "a:1", "state": "odd"}))), false, "unknown state"},
 		{record(set("nodes", nodes(1, map[string]any{"addr": "a:1", "role": "king"}))), false, "unknown role"},
+		{record(set("nodes", nodes(1, map[string]any{"addr": "a:1", "cluster": "1c9057b7 east"}))), true, "a member of a cluster"},
+		{record(set("nodes", nodes(1, map[string]any{"addr": "a:1", "cluster": long}))), false, "absurd size"},
 		{record(set("pad", strings.Repeat("x", 17<<10))), false, "absurd size"},
 	}
 	for _, tt := range tests {

@@ -76,5 +76,8 @@ func sanitize(r Result) Result {
 	}
 	r.Reason = clip(r.Reason)
 	r.Nodes = slices.Clone(r.Nodes[:min(len(r.Nodes), maxNodes)])
+	for i := range r.Nodes {
+		r.Nodes[i].Cluster = clip(r.Nodes[i].Cluster)
+	}
 	return r
 }

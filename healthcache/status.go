@@ -47,6 +47,10 @@ type Node struct {
 	// Role is "primary" for a node that takes writes, "standby" for one that
 	// does not, and empty when unknown.
 	Role string `json:"role,omitempty"`
+	// Cluster names the synchronous cluster that the node is a member of:
+	// nodes of equal and non-empty Cluster hold the same rows. Of a node that
+	// gave no Role it is what it said when it last answered.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // View is one shard in a [Snapshot].

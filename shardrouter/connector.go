@@ -126,7 +126,7 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 		return nil, err
 	}
 	if len(c.nodes) > 1 {
-		role, err := n.role(ctx, conn)
+		role, _, err := n.role(ctx, conn)
 		if err == nil && role != rolePrimary {
 			err = errNotWritable
 		}
@@ -152,6 +152,15 @@ func (c *connector) prefer(found []healthcache.Node) {
 			return
 		}
 	}
+}
+
+// unheard lists the nodes as they are before anybody heard of them.
+func (c *connector) unheard() []healthcache.Node {
+	nodes := make([]healthcache.Node, len(c.nodes))
+	for i, n := range c.nodes {
+		nodes[i].Addr = n.addr
+	}
+	return nodes
 }
 
 // share is the time that one of the nodes left may take.

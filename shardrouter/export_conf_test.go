@@ -60,3 +60,15 @@ type Assigner struct{ a *assigner }
 
 func NewAssigner(p Policy, inUse func(string) int) Assigner { return Assigner{newAssigner(p, inUse)} }
 func (t Assigner) Next(present []Shard) string              { return t.a.next(present) }
+
+var (
+	ClusterID = clusterID
+	ClusterOf = clusterOf
+)
+
+// Clusters is the memory of what nodes said of their cluster.
+type Clusters struct{ c clusters }
+
+func (c *Clusters) Learn(nodes ...healthcache.Node) { c.c.learn(nodes) }
+
+func (c *Clusters) Recall(nodes ...healthcache.Node) []healthcache.Node { return c.c.recall(nodes) }

@@ -38,6 +38,9 @@ type Stats struct {
 	Shard string
 	Group string
 	State healthcache.State
+	// Copies names the other shards of the group that are proved to hold the
+	// same rows, in rotation order; see [Router.Copies].
+	Copies []string
 	// MaxConns is the bound; InUse leases are out, Idle connections are open
 	// and unused, Waiting requests stand in line.
 	MaxConns, InUse, Idle, Waiting int

@@ -27,6 +27,7 @@ type pool struct {
 	evidence  evidence
 	pingAfter time.Duration // see pingAfter
 
+	clusters clusters // of the nodes; safe for any goroutine
 	era      atomic.Pointer[era]
 	emptying atomic.Bool // see heedDrain; changed under keeping
 	counter  counters

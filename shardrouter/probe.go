@@ -35,7 +35,8 @@ func (p *pool) probe(ctx context.Context) healthcache.Result {
 	}
 	wg.Wait()
 	p.connector.prefer(nodes)
-	return sumUp(nodes, errs)
+	p.clusters.learn(nodes)
+	return sumUp(p.clusters.recall(nodes), errs)
 }
 
 // sumUp makes one result of a shard out of those of its nodes: the best of
@@ -74,7 +75,7 @@ func (p *pool) probeNode(ctx context.Context, n *node) (healthcache.Node, error)
 	found := healthcache.Node{Addr: n.addr}
 	conn, err := n.connect(ctx, p.era.Load())
 	if err == nil {
-		found.Role, err = n.role(ctx, conn)
+		found.Role, found.Cluster, err = n.role(ctx, conn)
 		_ = conn.Close() // a probe's connection has nothing to lose
 	}
 	switch {
@@ -102,54 +103,67 @@ func stateOf(v Verdict) healthcache.State {
 	}
 }
 
-// role asks a node whether it takes writes. A Galera member without a majority
-// gives errNotReady.
-func (n *node) role(ctx context.Context, conn driver.QueryerContext) (string, error) {
-	readOnly, galera, err := n.variables(ctx, conn)
+// role asks a node whether it takes writes, and of which cluster it is a
+// member. A Galera member without a majority gives errNotReady.
+func (n *node) role(ctx context.Context, conn driver.QueryerContext) (role, cluster string, err error) {
+	said, err := n.variables(ctx, conn)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if galera {
-		if err := galeraReady(ctx, conn); err != nil {
-			return "", err
+	if said.galera {
+		if cluster, err = galeraCluster(ctx, conn, said.clusterName); err != nil {
+			return "", "", err
 		}
 	}
-	if readOnly {
-		return roleStandby, nil
+	if said.readOnly {
+		return roleStandby, cluster, nil
 	}
-	return rolePrimary, nil
+	return rolePrimary, cluster, nil
 }
 
-// variables reads read_only and wsrep_on in one query. Servers other than
-// MariaDB and Galera do not know wsrep_on, and are asked without it from the
-// second time on.
-func (n *node) variables(ctx context.Context, conn driver.QueryerContext) (readOnly, galera bool, err error) {
+// variables is what a node is set up to be.
+type variables struct {
+	readOnly    bool
+	galera      bool
+	clusterName string // of a Galera member
+}
+
+// variables reads them in one query. Servers other than MariaDB and Galera do
+// not know wsrep_on, and are asked without it from the second time on.
+func (n *node) variables(ctx context.Context, conn driver.QueryerContext) (variables, error) {
 	if !n.plain.Load() {
-		row, err := queryRow(ctx, conn, "SELECT @@global.read_only, @@global.wsrep_on", 2)
+		row, err := queryRow(ctx, conn, "SELECT @@global.read_only, @@global.wsrep_on, @@global.wsrep_cluster_name", 3)
 		if err == nil {
-			return isOn(row[0]), isOn(row[1]), nil
+			return variables{readOnly: isOn(row[0]), galera: isOn(row[1]), clusterName: text(row[2])}, nil
 		}
 		if !unknownVariable(err) {
-			return false, false, err
+			return variables{}, err
 		}
 		n.plain.Store(true)
 	}
 	row, err := queryRow(ctx, conn, "SELECT @@global.read_only", 1)
 	if err != nil {
-		return false, false, err
+		return variables{}, err
 	}
-	return isOn(row[0]), false, nil
+	return variables{readOnly: isOn(row[0])}, nil
 }
 
-func galeraReady(ctx context.Context, conn driver.QueryerContext) error {
-	row, err := queryRow(ctx, conn, "SHOW GLOBAL STATUS LIKE 'wsrep_ready'", 2)
+// galeraCluster returns what names the cluster of a ready Galera member; see
+// clusterID.
+func galeraCluster(ctx context.Context, conn driver.QueryerContext, name string) (string, error) {
+	const query = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_state_uuid')"
+	rows, err := queryRows(ctx, conn, query, 2, 2)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if !isOn(row[1]) {
-		return errNotReady
+	status := make(map[string]string, len(rows))
+	for _, row := range rows {
+		status[text(row[0])] = text(row[1])
 	}
-	return nil
+	if !isOn(status["wsrep_ready"]) {
+		return "", errNotReady
+	}
+	return clusterID(status["wsrep_cluster_state_uuid"], name), nil
 }
 
 // unknownVariable recognizes "unknown system variable": 1193, or the general
@@ -159,9 +173,22 @@ func unknownVariable(err error) bool {
 	return errors.As(err, &me) && (me.Number == 1193 || me.Number == 1105)
 }
 
-// queryRow reads the first row of a query, below database/sql. The driver
-// panics on some malformed answers; here that is an error like any other.
-func queryRow(ctx context.Context, conn driver.QueryerContext, query string, columns int) (row []driver.Value, err error) {
+// queryRow reads the first row of a query.
+func queryRow(ctx context.Context, conn driver.QueryerContext, query string, columns int) ([]driver.Value, error) {
+	rows, err := queryRows(ctx, conn, query, columns, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("no row")
+	}
+	return rows[0], nil
+}
+
+// queryRows reads the first rows of a query, most of them at the most, below
+// database/sql. The driver panics on some malformed answers; here that is an
+// error like any other.
+func queryRows(ctx context.Context, conn driver.QueryerContext, query string, columns, most int) (all [][]driver.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errProtocol, p)
@@ -175,19 +202,29 @@ func queryRow(ctx context.Context, conn driver.QueryerContext, query string, col
 	if got := len(rows.Columns()); got != columns {
 		return nil, fmt.Errorf("%d columns instead of %d", got, columns)
 	}
-	row = make([]driver.Value, columns)
-	if err := rows.Next(row); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("no row")
+	for len(all) < most {
+		row := make([]driver.Value, columns)
+		if err := rows.Next(row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
 		}
-		return nil, err
-	}
-	for i, v := range row {
-		if b, ok := v.([]byte); ok { // valid until the next call only
-			row[i] = string(b)
+		for i, v := range row {
+			if b, ok := v.([]byte); ok { // valid until the next call only
+				row[i] = string(b)
+			}
 		}
+		all = append(all, row)
 	}
-	return row, nil
+	return all, nil
+}
+
+// text is a value as the server wrote it; empty for NULL.
+func text(v driver.Value) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
 }
 
 func isOn(v driver.Value) bool {

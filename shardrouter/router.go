@@ -172,6 +172,7 @@ func (r *Router) Stats() []Stats {
 	for _, s := range r.cfg.Shards {
 		st := r.pools[s.Name].stats()
 		st.State = r.health.View(s.Name).State
+		st.Copies = r.copiesOf(s.Name)
 		stats = append(stats, st)
 	}
 	return stats
@@ -195,6 +196,7 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 	p.heedDrain()
 	slow := time.AfterFunc(suspectAfter, func() { r.suspectIfStuck(p) })
 	defer slow.Stop()
+	p.clusters.learn(r.health.View(shard).Nodes)
 	res := p.probe(ctx)
 	if res.State == healthcache.Down && !r.closed.Load() {
 		switch r.health.View(shard).State {
@@ -218,6 +220,7 @@ func (r *Router) suspectIfStuck(p *pool) {
 // found a shard down is a reason to look, not to cut running work.
 func (r *Router) changed(c healthcache.Change) {
 	p := r.pools[c.Shard]
+	p.clusters.learn(c.Prev.Nodes)
 	if c.Next.State == healthcache.Down && !c.Own && p.bulkhead.inUse.Load() > 0 {
 		r.health.Suspect(c.Shard, "found down by "+c.Next.By)
 	}

@@ -119,6 +119,7 @@ func (s *search) candidates() (attempts, outOfService []string) {
 		health:   s.r.health.Snapshot(),
 		rotation: s.r.cfg.Rotation,
 		rotateTo: s.r.cfg.RotateTo,
+		copies:   s.r.Copies,
 	})
 }
 

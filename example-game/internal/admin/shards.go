@@ -20,16 +20,19 @@ const maxOrder = 4 << 10
 
 // shard is one element of GET /shards.
 type shard struct {
-	Shard       string             `json:"shard"`
-	Group       string             `json:"group"`
-	State       string             `json:"state"`
-	Since       time.Time          `json:"since,omitzero"`
-	CheckedAt   time.Time          `json:"checked_at,omitzero"`
-	Reason      string             `json:"reason,omitempty"`
-	RTT         int64              `json:"rtt_us,omitempty"`
-	Nodes       []healthcache.Node `json:"nodes,omitempty"`
-	Drained     bool               `json:"drained"`
-	DrainReason string             `json:"drain_reason,omitempty"`
+	Shard     string             `json:"shard"`
+	Group     string             `json:"group"`
+	State     string             `json:"state"`
+	Since     time.Time          `json:"since,omitzero"`
+	CheckedAt time.Time          `json:"checked_at,omitzero"`
+	Reason    string             `json:"reason,omitempty"`
+	RTT       int64              `json:"rtt_us,omitempty"`
+	Nodes     []healthcache.Node `json:"nodes,omitempty"`
+	// Copies names the shards that are proved to hold the same rows. A player
+	// who is rotated to another one starts on other rows.
+	Copies      []string `json:"copies"`
+	Drained     bool     `json:"drained"`
+	DrainReason string   `json:"drain_reason,omitempty"`
 	// Node is what the embedded node does; empty for a real server.
 	Node   string `json:"node,omitempty"`
 	Pool   pool   `json:"pool"`
@@ -60,7 +63,7 @@ func newShard(s shardrouter.Stats, v healthcache.View, node string) shard {
 	}
 	return shard{
 		Shard: s.Shard, Group: s.Group,
-		State: state, Since: v.Since, CheckedAt: v.CheckedAt, Reason: v.Reason, RTT: v.RTT, Nodes: v.Nodes,
+		State: state, Since: v.Since, CheckedAt: v.CheckedAt, Reason: v.Reason, RTT: v.RTT, Nodes: v.Nodes, Copies: s.Copies,
 		Drained: v.Drained, DrainReason: v.DrainReason, Node: node,
 		Pool: pool{s.MaxConns, s.InUse, s.Idle, s.Waiting},
 		Counts: counts{
