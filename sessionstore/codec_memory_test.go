@@ -16,7 +16,8 @@ import (
 // and expiry included: as it is created, with a route, and after so many saves
 // that the hash remembers as many as it ever does. Beside it stand scs's codec
 // and the key of its Redis stores, without the route, and with the shard and
-// the home among the values, as an application would keep them by itself.
+// the home among the values, as an application would keep them by itself. Redis
+// allocates in steps, and of these sizes only four values fall just beyond one.
 func TestSessionTakesNoMoreMemoryThanUnderScs(t *testing.T) {
 	rdb := lab.Redis(t).Client()
 	m := sessionstore.New(rdb, sessionstore.Config{})
@@ -51,7 +52,11 @@ func TestSessionTakesNoMoreMemoryThanUnderScs(t *testing.T) {
 
 		t.Logf("%2d values: %d bytes created, %d with a route, %d after 8 saves; scs %d, with the route %d",
 			n, created, routed, saved, stock, stockRouted)
-		if created > stock || routed > stock || saved > stockRouted {
+		most := stock
+		if n == 4 {
+			most = stockRouted
+		}
+		if created > stock || routed > stock || saved > most {
 			t.Errorf("%d values take more than under scs", n)
 		}
 	}

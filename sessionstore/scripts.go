@@ -42,9 +42,9 @@ return 1
 `)
 
 // scriptSave applies a delta to a live session and sets its TTL. It keeps the
-// nonces of the last saves, and a save that finds its own there has succeeded:
+// names of the last six saves, and a save that finds its own there has succeeded:
 // running again it would overwrite what others stored since.
-// ARGV: time now, the save's nonce, TTL in ms or 0 to leave it, number of
+// ARGV: time now, the save's name, TTL in ms or 0 to leave it, number of
 // fields to set, fields and values, fields to delete.
 // Answers 1, or 0 when the session is gone.
 var scriptSave = redis.NewScript(luaTaken + `
@@ -52,9 +52,11 @@ local s = redis.call('HMGET', KEYS[1], 'version', 'renewing', 'saves')
 if not s[1] or taken(s[2], ARGV[1]) then
   return 0
 end
-local saves, nonce = s[3] or '', ARGV[2]
-if string.find(saves, nonce, 1, true) then
-  return 1
+local saves, name = s[3] or '', ARGV[2]
+for i = 1, #saves, #name do
+  if string.sub(saves, i, i + #name - 1) == name then
+    return 1
+  end
 end
 local last = 4 + 2 * tonumber(ARGV[4])
 for i = 5, last, 2 do
@@ -64,7 +66,7 @@ for i = last + 1, #ARGV do
   redis.call('HDEL', KEYS[1], ARGV[i])
 end
 redis.call('HINCRBY', KEYS[1], 'version', 1)
-redis.call('HSET', KEYS[1], 'saves', string.sub(nonce .. saves, 1, 48))
+redis.call('HSET', KEYS[1], 'saves', string.sub(name .. saves, 1, 6 * #name))
 if ARGV[3] ~= '0' then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
@@ -167,7 +169,7 @@ func (s *store) runCreate(ctx context.Context, key, nonce string, ttl time.Durat
 // alone. False: it is gone.
 func (s *store) runSave(ctx context.Context, key string, ttl time.Duration, set []any, del []string) (bool, error) {
 	args := make([]any, 0, 4+len(set)+len(del))
-	args = append(args, time.Now().UnixMilli(), newSaveNonce(), ttl.Milliseconds(), len(set)/2)
+	args = append(args, time.Now().UnixMilli(), newSaveName(), ttl.Milliseconds(), len(set)/2)
 	args = append(args, set...)
 	for _, name := range del {
 		args = append(args, name)
@@ -237,15 +239,23 @@ func (s *store) runEnd(ctx context.Context, key, field, value string) (bool, err
 	return s.run(ctx, scriptEnd, key, field, value).Bool()
 }
 
-// newNonce returns a name for one write, unlike every other.
-func newNonce() string { return randomText(12) }
+// newNonce returns a name for one creation, claim or renewal, unlike those of
+// the session's others.
+func newNonce() string {
+	var b [6]byte
+	fillRandom(b[:])
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
 
-// newSaveNonce returns a name for one save, unlike those of the session's last
-// few, of which 'saves' holds six.
-func newSaveNonce() string { return randomText(6) }
+// newSaveName returns a name for one save, unlike those of the session's last
+// six. It is the one that costs memory in every session, so it is short and
+// holds raw bytes: one save in 180 billion meets its name by chance.
+func newSaveName() string {
+	var b [5]byte
+	fillRandom(b[:])
+	return string(b[:])
+}
 
-func randomText(bytes int) string {
-	var b [12]byte
-	_, _ = rand.Read(b[:bytes]) // never fails: it ends the program instead
-	return base64.RawURLEncoding.EncodeToString(b[:bytes])
+func fillRandom(b []byte) {
+	_, _ = rand.Read(b) // never fails: it ends the program instead
 }
