@@ -34,6 +34,9 @@ func (d deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // run calls fn with the bound. When the bound ended it, the error says so rather
 // than blame the caller's context.
 func (d deadline) run(ctx context.Context, fn func(context.Context) error) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= time.Duration(d) {
+		return fn(ctx) // the caller's bound is the tighter one
+	}
 	bounded, cancel := context.WithTimeout(ctx, time.Duration(d))
 	defer cancel()
 	err := fn(bounded)
