@@ -152,22 +152,27 @@ func (a *answer) hookHijack(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 // save stores the session in r's context and adds the cookie to w's headers.
 func (m *Manager) save(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	switch m.Status(ctx) {
+	var token string
+	var err error
+	switch m.SessionManager.Status(ctx) {
+	case scs.Unmodified:
+		token, err = m.refresh(ctx)
 	case scs.Modified:
-		token, _, err := m.Commit(ctx)
-		if errors.Is(err, ErrSessionGone) {
-			return nil // destroyed meanwhile: the answer stands, the session does not
-		}
-		if err != nil {
-			return err
-		}
-		sc := m.store.scope(ctx)
-		if expiry, ok := sc.cookie(m.storeName(token)); ok {
-			m.WriteSessionCookie(ctx, w, token, expiry)
-		} else if sc.wasDestroyed() {
-			m.WriteSessionCookie(ctx, w, "", time.Time{})
-		}
+		token, _, err = m.Commit(ctx)
 	case scs.Destroyed:
+		m.WriteSessionCookie(ctx, w, "", time.Time{})
+		return nil
+	}
+	if errors.Is(err, ErrSessionGone) {
+		return nil // destroyed meanwhile: the answer stands, the session does not
+	}
+	if err != nil {
+		return err
+	}
+	sc := m.store.scope(ctx)
+	if expiry, ok := sc.cookie(m.storeName(token)); ok {
+		m.WriteSessionCookie(ctx, w, token, expiry)
+	} else if sc.wasDestroyed() {
 		m.WriteSessionCookie(ctx, w, "", time.Time{})
 	}
 	return nil
@@ -176,7 +181,7 @@ func (m *Manager) save(w http.ResponseWriter, r *http.Request) error {
 // saveLate stores what changed after the answer had begun. A session without a
 // stored token is left: the client could not be told about it any more.
 func (m *Manager) saveLate(ctx context.Context) {
-	if m.Status(ctx) != scs.Modified || m.Key(ctx) == "" {
+	if m.SessionManager.Status(ctx) != scs.Modified || m.Key(ctx) == "" {
 		return
 	}
 	if _, _, err := m.Commit(ctx); err != nil && !errors.Is(err, ErrSessionGone) {

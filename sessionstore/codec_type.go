@@ -41,6 +41,18 @@ const (
 	tagGobs // see splitGobs
 )
 
+// refersToMore reports whether an encoded value is one that can change in place.
+func refersToMore(text string) bool {
+	if text == "" {
+		return false // nobody wrote it so
+	}
+	switch text[0] {
+	case tagBytes, tagSlice, tagMap, tagGobs:
+		return true
+	}
+	return false
+}
+
 const (
 	// maxTypeDepth is how many slices and maps a type may nest, as in
 	// []map[string][]int, which has three.

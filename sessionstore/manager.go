@@ -113,7 +113,7 @@ func (m *Manager) Load(ctx context.Context, token string) (context.Context, erro
 		sc = new(scope)
 		ctx = m.store.withScope(ctx, sc)
 	}
-	loaded, err := m.SessionManager.Load(ctx, token)
+	loaded, err := m.withoutIdle().Load(ctx, token)
 	sc.open()
 	return loaded, err
 }

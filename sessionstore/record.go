@@ -64,7 +64,10 @@ func renewalMark(nonce string, end int64) string {
 
 // markEnd is when a renewalMark ends; 0 for none.
 func markEnd(mark string) int64 {
-	_, end, _ := strings.Cut(mark, " ")
+	_, end, ok := strings.Cut(mark, " ")
+	if !ok {
+		return 0 // nearly always, and ParseInt would make an error of it
+	}
 	n, _ := strconv.ParseInt(end, 10, 64)
 	return n
 }

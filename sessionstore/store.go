@@ -143,7 +143,7 @@ func (s *store) CommitCtx(ctx context.Context, token string, packed []byte, expi
 		token:    token,
 		fields:   fields,
 		deadline: deadline,
-		expiry:   keyExpiry(expiry, time.UnixMilli(deadline), s.slack()),
+		expiry:   keyExpiry(expiry, time.UnixMilli(deadline), s.grace()),
 	}
 	if st := sc.state(token); st != nil {
 		return s.update(ctx, sc, st, w)
@@ -161,18 +161,13 @@ func (s *store) update(ctx context.Context, sc *scope, st *state, w write) error
 	}
 	d := s.atomic.widen(diff(old.values, w.fields), w.fields)
 	moved := w.deadline != old.deadline
-	changed := moved || !d.empty()
-	over := time.Until(w.expiry) < time.Millisecond
-	if !changed && !over && !s.touchDue(old.expiry, w.expiry) {
-		return nil
+	if !moved && d.empty() {
+		return s.refresh(ctx, sc, st, w.expiry)
 	}
 	ctx, cancel := s.detach(ctx)
 	defer cancel()
-	switch {
-	case over:
+	if isOver(w.expiry) {
 		return s.expire(ctx, sc, st, moved)
-	case !changed:
-		return s.touch(ctx, sc, st, w.expiry)
 	}
 	return s.write(ctx, sc, st, w, d, moved)
 }

@@ -1,8 +1,13 @@
 package storetest
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
+
+	"github.com/alexedwards/scs/v2"
 
 	"github.com/shardhop/shardhop/internal/lab"
 )
@@ -18,6 +23,8 @@ func lifetimeCases() []Case {
 		{"a session ends with its lifetime, however much it is used", endsWithItsLifetime},
 		{"a session that is not used ends with the idle timeout", endsWhenIdle},
 		{"use postpones the idle timeout", usePostponesTheEnd},
+		{"under an idle timeout a stored session is to be committed", idleIsModified},
+		{"under an idle timeout a value changed in place is saved", changedInPlaceWhenIdle},
 		{"saves leave the deadline", savesLeaveTheDeadline},
 		{"the deadline can be moved", deadlineMoves},
 		{"a commit tells the earlier of both ends", commitTellsTheEnd},
@@ -70,6 +77,66 @@ func usePostponesTheEnd(t testing.TB, open Harness) {
 		used = time.Now()
 		return time.Since(born) > 2*idle
 	})
+}
+
+// Middleware of an application's own commits what is Modified.
+func idleIsModified(t testing.TB, open Harness) {
+	m := open(t)
+	m.Settings.IdleTimeout = time.Minute
+	if got := m.Status(load(t, m, "")); got != scs.Unmodified {
+		t.Errorf("a visitor's session: status %v", got)
+	}
+	ctx := load(t, m, stored(t, m, "a", "1"))
+	if got := m.Status(ctx); got != scs.Modified {
+		t.Errorf("a stored session: status %v", got)
+	}
+	if err := m.Destroy(ctx); err != nil || m.Status(ctx) != scs.Destroyed {
+		t.Errorf("a destroyed session: status %v, %v", m.Status(ctx), err)
+	}
+	err := m.Iterate(t.Context(), func(ctx context.Context) error {
+		if got := m.Status(ctx); got != scs.Unmodified {
+			t.Errorf("a session of an iteration: status %v", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func changedInPlaceWhenIdle(t testing.TB, open Harness) {
+	s := newSite(t, open)
+	s.Settings.IdleTimeout = time.Minute
+	s.mux.HandleFunc("/fill", func(_ http.ResponseWriter, r *http.Request) {
+		s.Put(r.Context(), "map", map[string]int{"gold": 1})
+		s.Put(r.Context(), "slice", []string{"a"})
+		s.Put(r.Context(), "bytes", []byte("a"))
+		s.Put(r.Context(), "structs", []Player{{"Ada", 1}})
+		s.Put(r.Context(), "text", "same")
+	})
+	changes := map[string]func(value any){
+		"map":     func(value any) { value.(map[string]int)["gold"] = 2 },
+		"slice":   func(value any) { value.([]string)[0] = "b" },
+		"bytes":   func(value any) { value.([]byte)[0] = 'b' },
+		"structs": func(value any) { value.([]Player)[0].Level = 2 },
+	}
+	s.mux.HandleFunc("/change", func(_ http.ResponseWriter, r *http.Request) {
+		key := r.URL.Query().Get("k")
+		changes[key](s.Get(r.Context(), key))
+	})
+	s.mux.HandleFunc("/show", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%+v", s.Get(r.Context(), r.URL.Query().Get("k")))
+	})
+	b := s.browser()
+	b.visit("/fill")
+	for key := range changes {
+		before := b.visit("/show?k=" + key).body
+		b.visit("/change?k=" + key)
+		if after := b.visit("/show?k=" + key).body; after == before {
+			t.Errorf("the change of %s is lost: %s", key, after)
+		}
+	}
+	s.want(b, "text", "same")
 }
 
 func savesLeaveTheDeadline(t testing.TB, open Harness) {
