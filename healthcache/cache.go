@@ -124,6 +124,10 @@ func (c *Cache) Known(shard string) bool {
 	return c.board.foreign.has(shard)
 }
 
+// Instances returns how many instances of the fleet live as far as is known,
+// this one included; 1 without Redis, and before it was first reached.
+func (c *Cache) Instances() int { return c.board.instances() }
+
 // Settle waits until no suspicion hangs over shard, or until ctx is done, and
 // returns what is known then.
 func (c *Cache) Settle(ctx context.Context, shard string) View {

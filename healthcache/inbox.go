@@ -38,6 +38,13 @@ type agenda struct {
 	lost    []lost   // drains to be written again before anything is read
 }
 
+// instances returns how many instances live, as far as this one has heard.
+func (b *board) instances() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.inbox.members, 1)
+}
+
 // holding returns what the next beat carries: the change counter as last seen
 // and the leases held.
 func (b *board) holding() (seen int64, held []tended) {

@@ -18,35 +18,69 @@ type bulkhead struct {
 	slots      *semaphore.Weighted
 	maxWaiting int64
 	wait       time.Duration
-	inUse      atomic.Int64
-	waiting    atomic.Int64
+	// stalled is told that somebody has waited while the server answered
+	// nothing, which is no sign of load. It may be called often.
+	stalled func()
+
+	inUse   atomic.Int64
+	waiting atomic.Int64
+	// answers counts what the server has answered: statements and handshakes.
+	answers atomic.Uint64
+	ramp    atomic.Pointer[ramp] // nil: connections come as they are asked for
 }
 
-func newBulkhead(slots, maxWaiting int, wait time.Duration) *bulkhead {
+func newBulkhead(slots, maxWaiting int, wait time.Duration, stalled func()) *bulkhead {
 	return &bulkhead{
 		slots:      semaphore.NewWeighted(int64(slots)),
 		maxWaiting: int64(maxWaiting),
 		wait:       wait,
+		stalled:    stalled,
 	}
 }
 
 // enter takes a slot, first come first served, and waits for one until the
-// deadline at the latest. Nested callers, who already hold a slot, never wait:
-// with every slot in such hands they would wait for each other.
-func (b *bulkhead) enter(ctx context.Context, e *era, deadline time.Time, nested bool) error {
-	if !b.slots.TryAcquire(1) {
-		if nested {
-			return ErrNestedLease
+// deadline at the latest. Nested callers, who already hold a slot, never wait
+// for one: with every slot in such hands they would wait for each other. The
+// ramp that enter returns, if any, goes to leave.
+//
+// While connections come back little by little, who has to wait for that holds
+// no slot meanwhile.
+func (b *bulkhead) enter(ctx context.Context, e *era, deadline time.Time, nested bool) (*ramp, error) {
+	r := b.ramping()
+	if !b.tryEnter(r) {
+		if nested && r == nil {
+			return nil, ErrNestedLease
 		}
-		if err := b.queue(ctx, e, deadline); err != nil {
-			return err
+		if err := b.queue(ctx, e, deadline, r); err != nil {
+			return nil, err
 		}
 	}
 	b.inUse.Add(1)
-	return nil
+	return r, nil
 }
 
-func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time) error {
+// ramping returns the ramp that is on, if any.
+func (b *bulkhead) ramping() *ramp {
+	r := b.ramp.Load()
+	if r != nil && r.over() {
+		b.ramp.CompareAndSwap(r, nil)
+		return nil
+	}
+	return r
+}
+
+func (b *bulkhead) tryEnter(r *ramp) bool {
+	if !r.tryEnter() {
+		return false
+	}
+	if !b.slots.TryAcquire(1) {
+		r.leave()
+		return false
+	}
+	return true
+}
+
+func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time, r *ramp) error {
 	defer b.waiting.Add(-1)
 	if n := b.waiting.Add(1); n > b.maxWaiting {
 		return fmt.Errorf("%w: %d requests are waiting already", ErrBusy, b.maxWaiting)
@@ -55,7 +89,9 @@ func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time) error 
 	waitCtx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
-	if b.slots.Acquire(waitCtx, 1) == nil {
+	look := b.lookout()
+	defer time.AfterFunc(suspectAfter, look).Stop()
+	if b.await(waitCtx, r) == nil {
 		return nil
 	}
 	switch {
@@ -63,12 +99,38 @@ func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time) error 
 		return context.Cause(ctx)
 	case e.ended():
 		return ErrShardDown
-	default:
-		return fmt.Errorf("%w: no connection came free within %v", ErrBusy, wait)
+	}
+	look()
+	return fmt.Errorf("%w: no connection came free within %v", ErrBusy, wait)
+}
+
+// await takes a place on the ramp and then a slot.
+func (b *bulkhead) await(ctx context.Context, r *ramp) error {
+	if err := r.enter(ctx); err != nil {
+		return err
+	}
+	if err := b.slots.Acquire(ctx, 1); err != nil {
+		r.leave()
+		return err
+	}
+	return nil
+}
+
+// lookout returns what tells of a stall if, when it is called, the server has
+// answered nothing since now. Where nobody holds a lease there is nothing to
+// answer.
+func (b *bulkhead) lookout() func() {
+	before := b.answers.Load()
+	return func() {
+		if b.inUse.Load() > 0 && b.answers.Load() == before {
+			b.stalled()
+		}
 	}
 }
 
-func (b *bulkhead) leave() {
+// leave gives the slot back, and the place on the ramp that came with it.
+func (b *bulkhead) leave(r *ramp) {
 	b.inUse.Add(-1)
 	b.slots.Release(1)
+	r.leave()
 }

@@ -117,8 +117,10 @@ func assignmentClass(s Shard, v healthcache.View) class {
 // usable reports whether a shard is worth an attempt as far as is known.
 // Nothing known means: try it; load is no reason not to; a drain is an order,
 // not a fault.
-func usable(v healthcache.View) bool {
-	switch v.State {
+func usable(v healthcache.View) bool { return isUsable(v.State) }
+
+func isUsable(s healthcache.State) bool {
+	switch s {
 	case healthcache.Down, healthcache.Misconfigured, healthcache.ReadOnly:
 		return false
 	}

@@ -42,6 +42,11 @@ type Config struct {
 	// shard; the next one is refused at once. Default four times the shard's
 	// MaxConns.
 	MaxWaiting int
+	// Ramp is how many connections the fleet may open to a shard in the first
+	// second after its recovery, or after a drain has ended. In the second second
+	// it may open twice as many, then four times, until that no longer matters.
+	// Each instance takes an equal part. Default 50.
+	Ramp int
 	// HoldTimeout is the longest hold, counted from the start of the outage.
 	// Default 60s.
 	HoldTimeout time.Duration

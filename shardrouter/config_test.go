@@ -42,8 +42,8 @@ func TestConfigDefaults(t *testing.T) {
 			t.Errorf("%s = %v, want %v", d.field, d.got, d.want)
 		}
 	}
-	if c.HoldMax != 1000 || c.MaxWaitingFor(c.Shards[0]) != 200 || c.Logger != slog.Default() {
-		t.Errorf("HoldMax %d, waiting %d, logger %v", c.HoldMax, c.MaxWaitingFor(c.Shards[0]), c.Logger)
+	if c.HoldMax != 1000 || c.Ramp != 50 || c.MaxWaitingFor(c.Shards[0]) != 200 || c.Logger != slog.Default() {
+		t.Errorf("HoldMax %d, Ramp %d, waiting %d, logger %v", c.HoldMax, c.Ramp, c.MaxWaitingFor(c.Shards[0]), c.Logger)
 	}
 	want := shardrouter.Shard{Name: "a", DSN: "app:hunter2@tcp(a:3306)/game", Weight: 1, Group: "default", OnFailure: shardrouter.OnFailureRotate, MaxConns: 50}
 	if c.Shards[0] != want {
@@ -102,7 +102,7 @@ func TestConfigValidate(t *testing.T) {
 		}, []string{`Policy "x": want one of weighted, round_robin, least_conns`, `Rotation "y"`, `RotateTo "z"`, `shard b: OnFailure "q"`}},
 		{"negative durations", func(c *shardrouter.Config) { c.ConnectTimeout, c.AcquireTimeout, c.Failback = -1, -1, -1 },
 			[]string{"ConnectTimeout -1ns", "AcquireTimeout -1ns", "(Failback) -1ns"}},
-		{"negative bounds", func(c *shardrouter.Config) { c.MaxWaiting, c.HoldMax = -1, -1 }, []string{"MaxWaiting -1", "HoldMax -1"}},
+		{"negative bounds", func(c *shardrouter.Config) { c.MaxWaiting, c.HoldMax, c.Ramp = -1, -1, -1 }, []string{"MaxWaiting -1", "HoldMax -1", "Ramp -1"}},
 		{"a probe longer than the budget", func(c *shardrouter.Config) { c.ProbeTimeout = 11 * time.Second },
 			[]string{"ProbeTimeout (SHARD_PROBE_TIMEOUT) 11s is longer", "lower the first or raise the second"}},
 		{"a wait longer than the budget", func(c *shardrouter.Config) { c.BusyTimeout = 11 * time.Second }, []string{"BusyTimeout 11s is longer"}},

@@ -94,6 +94,9 @@ func (c *connector) Driver() driver.Driver { return c.nodes[0].dial.Driver() }
 // Connect dials the nodes in turn. Each gets its part of the time that ctx
 // leaves, so that a silent one does not use up the time of the others.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.pool.bulkhead.ramping().dial(ctx); err != nil {
+		return nil, err
+	}
 	current := c.pool.era.Load()
 	first := int(c.writer.Load())
 	var errs []error
@@ -102,6 +105,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		conn, err := c.connectTo(ctx, c.nodes[at], current, c.share(ctx, len(c.nodes)-i))
 		if err == nil {
 			c.writer.Store(int32(at))
+			c.pool.bulkhead.answers.Add(1)
 			c.pool.evidence.Succeeded(c.pool.shard.Name)
 			return conn, nil
 		}

@@ -15,6 +15,7 @@ const (
 	defaultProbeTimeout   = 3 * time.Second
 	defaultAcquireTimeout = 10 * time.Second
 	defaultBusyTimeout    = 3 * time.Second
+	defaultRamp           = 50
 	defaultHoldTimeout    = 60 * time.Second
 	defaultHoldMax        = 1000
 	defaultHealthInterval = time.Second
@@ -44,6 +45,7 @@ func (c Config) withFigures() Config {
 	c.AcquireTimeout = cmp.Or(c.AcquireTimeout, defaultAcquireTimeout)
 	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, min(defaultProbeTimeout, c.AcquireTimeout))
 	c.BusyTimeout = cmp.Or(c.BusyTimeout, min(defaultBusyTimeout, c.AcquireTimeout))
+	c.Ramp = cmp.Or(c.Ramp, defaultRamp)
 	c.HoldTimeout = cmp.Or(c.HoldTimeout, defaultHoldTimeout)
 	c.HoldMax = cmp.Or(c.HoldMax, defaultHoldMax)
 	c.HealthInterval = cmp.Or(c.HealthInterval, defaultHealthInterval)

@@ -38,11 +38,14 @@ func TestDeadShardIsNoDetour(t *testing.T) {
 }
 
 // instance makes one of several routers that share what they know.
-func instance(t *testing.T, rdb redis.UniversalClient, name string, shards map[string]string, order ...string) *shardrouter.Router {
+func instance(t *testing.T, rdb redis.UniversalClient, name string, shards map[string]string, order []string, change ...func(*shardrouter.Config)) *shardrouter.Router {
 	t.Helper()
 	cfg := shardrouter.Config{Redis: rdb, Instance: name, Logger: quiet(), HealthInterval: 200 * time.Millisecond}
 	for _, shard := range order {
 		cfg.Shards = append(cfg.Shards, shardrouter.Shard{Name: shard, DSN: dsnAt(shards[shard])})
+	}
+	for _, c := range change {
+		c(&cfg)
 	}
 	router, err := shardrouter.New(cfg)
 	if err != nil {
@@ -64,10 +67,10 @@ func TestOneInstanceCannotReachAShard(t *testing.T) {
 	rdb := lab.Redis(t).Client()
 	path := faultproxy.New(t, server.Addr())
 	direct := map[string]string{"server_1": server.Addr(), "server_2": server.Addr()}
-	broken := instance(t, rdb, "broken", map[string]string{"server_1": path.Addr(), "server_2": server.Addr()}, "server_1", "server_2")
+	broken := instance(t, rdb, "broken", map[string]string{"server_1": path.Addr(), "server_2": server.Addr()}, []string{"server_1", "server_2"})
 	others := []*shardrouter.Router{
-		instance(t, rdb, "second", direct, "server_1", "server_2"),
-		instance(t, rdb, "third", direct, "server_1", "server_2"),
+		instance(t, rdb, "second", direct, []string{"server_1", "server_2"}),
+		instance(t, rdb, "third", direct, []string{"server_1", "server_2"}),
 	}
 	path.SetMode(faultproxy.Cut)
 	deadline := time.Now().Add(4 * time.Second)
@@ -106,8 +109,8 @@ func TestOneInstanceCannotReachAShard(t *testing.T) {
 func TestShardThatOnlyOthersKnow(t *testing.T) {
 	rdb := lab.Redis(t).Client()
 	direct := map[string]string{"server_1": server.Addr(), "server_4": server.Addr()}
-	instance(t, rdb, "newer", direct, "server_1", "server_4")
-	older := instance(t, rdb, "older", direct, "server_1")
+	instance(t, rdb, "newer", direct, []string{"server_1", "server_4"})
+	older := instance(t, rdb, "older", direct, []string{"server_1"})
 	lab.Eventually(t, 15*time.Second, "the older one has heard of server_4", func() bool {
 		return older.Health().Known("server_4")
 	})

@@ -51,6 +51,15 @@
 //	   └─────────────────────────────────────── │ down │  cut, nobody waits,
 //	                                            └──────┘  leases end
 //
+// After that, and after a drain, connections come back little by little, at a
+// pace that the instances of a fleet share (Config.Ramp). A lease that needs a
+// connection which may not be opened yet waits, in order of arrival, as it does
+// for a full pool, and gets the first that comes free or may be opened.
+//
+// A statement that goes without an answer for half a second raises a suspicion,
+// and so does a wait for a connection in which the server answers nothing at
+// all. A wait in which statements finish is load.
+//
 // An instance cuts connections only when its own probe has failed. What runs
 // on them then fails as if the server had closed them, after the time of a
 // probe instead of a read timeout.

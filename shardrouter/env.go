@@ -10,6 +10,7 @@ import (
 const (
 	maxConnsLimit = 100_000
 	holdMaxLimit  = 1_000_000
+	rampLimit     = 1_000_000
 )
 
 // shardKeys end the variables of a single shard, SHARD_<NAME>_<KEY>. No
@@ -58,6 +59,7 @@ func readCommon(r *envread.Reader) Config {
 		WriteTimeout:   r.Duration("SHARD_WRITE_TIMEOUT", 0),
 		ProbeTimeout:   r.Duration("SHARD_PROBE_TIMEOUT", 0),
 		AcquireTimeout: r.Duration("SHARD_ACQUIRE_TIMEOUT", 0),
+		Ramp:           r.Int("SHARD_RAMP", 0, 1, rampLimit),
 		HoldTimeout:    r.Duration("SHARD_HOLD_TIMEOUT", 0),
 		HoldMax:        r.Int("SHARD_HOLD_MAX", 0, 1, holdMaxLimit),
 		HealthInterval: r.Duration("SHARD_HEALTH_INTERVAL", 0),

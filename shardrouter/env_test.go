@@ -55,11 +55,11 @@ func sameConfig(t *testing.T, got, want shardrouter.Config) {
 		to                                         shardrouter.RotateTo
 		connect, read, write, probe, acquire, busy time.Duration
 		hold, interval, failback                   time.Duration
-		holdMax                                    int
+		holdMax, ramp                              int
 	}
 	of := func(c shardrouter.Config) common {
 		return common{c.Policy, c.Rotation, c.RotateTo, c.ConnectTimeout, c.ReadTimeout, c.WriteTimeout, c.ProbeTimeout,
-			c.AcquireTimeout, c.BusyTimeout, c.HoldTimeout, c.HealthInterval, c.Failback, c.HoldMax}
+			c.AcquireTimeout, c.BusyTimeout, c.HoldTimeout, c.HealthInterval, c.Failback, c.HoldMax, c.Ramp}
 	}
 	if of(got) != of(want) {
 		t.Errorf("common settings %+v, want %+v", of(got), of(want))
@@ -72,7 +72,7 @@ func TestConfigFromReadsEveryVariable(t *testing.T) {
 		"SHARD_B_WEIGHT=3", "SHARD_B_GROUP=east", "SHARD_B_ON_FAILURE=fail",
 		"SHARD_POLICY=least_conns", "SHARD_ROTATION=spread", "SHARD_ROTATE_TO=copies",
 		"SHARD_CONNECT_TIMEOUT=1s", "SHARD_READ_TIMEOUT=2s", "SHARD_WRITE_TIMEOUT=3s", "SHARD_PROBE_TIMEOUT=400ms",
-		"SHARD_ACQUIRE_TIMEOUT=5s", "SHARD_HOLD_TIMEOUT=1m10s", "SHARD_HOLD_MAX=8", "SHARD_HEALTH_INTERVAL=9s", "SHARD_FAILBACK=5m",
+		"SHARD_ACQUIRE_TIMEOUT=5s", "SHARD_HOLD_TIMEOUT=1m10s", "SHARD_HOLD_MAX=8", "SHARD_HEALTH_INTERVAL=9s", "SHARD_FAILBACK=5m", "SHARD_RAMP=6",
 		"SHARDS_FILE=/etc/game/shards", "PATH=/bin", "SHARD_OTHER=",
 	))
 	if err != nil {
@@ -86,7 +86,7 @@ func TestConfigFromReadsEveryVariable(t *testing.T) {
 		Policy: "least_conns", Rotation: "spread", RotateTo: "copies",
 		ConnectTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 3 * time.Second,
 		ProbeTimeout: 400 * time.Millisecond, AcquireTimeout: 5 * time.Second, BusyTimeout: 3 * time.Second,
-		HoldTimeout: 70 * time.Second, HoldMax: 8, HealthInterval: 9 * time.Second, Failback: 5 * time.Minute,
+		HoldTimeout: 70 * time.Second, HoldMax: 8, HealthInterval: 9 * time.Second, Failback: 5 * time.Minute, Ramp: 6,
 	})
 }
 
@@ -121,11 +121,11 @@ func TestConfigFromRefuses(t *testing.T) {
 			[]string{"SHARD_PROBE_TIMOUT: unknown variable", "SHARD_PASSWORD: unknown variable"}},
 		{"every kind of malformed value at once", variables("SHARD_POLICY=fastest", "SHARD_ROTATION=back", "SHARD_ROTATE_TO=all",
 			"SHARD_CONNECT_TIMEOUT=5", "SHARD_READ_TIMEOUT=0s", "SHARD_WRITE_TIMEOUT=-1s", "SHARD_PROBE_TIMEOUT=x", "SHARD_ACQUIRE_TIMEOUT=x",
-			"SHARD_HOLD_TIMEOUT=off", "SHARD_HOLD_MAX=0", "SHARD_HEALTH_INTERVAL=1", "SHARD_FAILBACK=never",
+			"SHARD_HOLD_TIMEOUT=off", "SHARD_HOLD_MAX=0", "SHARD_RAMP=0", "SHARD_HEALTH_INTERVAL=1", "SHARD_FAILBACK=never",
 			"SHARD_A_WEIGHT=-1", "SHARD_A_GROUP=e st", "SHARD_A_ON_FAILURE=panic", "SHARD_A_MAX_CONNS=0"),
 			[]string{`SHARD_POLICY: "fastest", want one of weighted, round_robin, least_conns`, `SHARD_ROTATION: "back", want one of next, spread`,
 				`SHARD_ROTATE_TO: "all", want one of any, copies`, `SHARD_CONNECT_TIMEOUT: "5", want a duration`, "SHARD_READ_TIMEOUT:", "SHARD_WRITE_TIMEOUT:",
-				"SHARD_PROBE_TIMEOUT:", "SHARD_ACQUIRE_TIMEOUT:", "SHARD_HOLD_TIMEOUT:", `SHARD_HOLD_MAX: "0", want a whole number from 1`, "SHARD_HEALTH_INTERVAL:",
+				"SHARD_PROBE_TIMEOUT:", "SHARD_ACQUIRE_TIMEOUT:", "SHARD_HOLD_TIMEOUT:", `SHARD_HOLD_MAX: "0", want a whole number from 1`, `SHARD_RAMP: "0", want a whole number from 1`, "SHARD_HEALTH_INTERVAL:",
 				`SHARD_FAILBACK: "never", want "off" or a duration`, `SHARD_A_WEIGHT: "-1", want a whole number from 0`, `SHARD_A_GROUP: "e st"`,
 				`SHARD_A_ON_FAILURE: "panic", want one of rotate, hold, fail`, "SHARD_A_MAX_CONNS:"}},
 		{"a group of zeros", variables("SHARD_A_WEIGHT=0", "SHARD_A_GROUP=west"), []string{"no shard of group west takes new players"}},
@@ -156,7 +156,7 @@ func TestConfigFromRefuses(t *testing.T) {
 // one of its variables mean something else.
 func TestConfigFromShardsNamedLikeSettings(t *testing.T) {
 	names := []string{"policy", "rotation", "rotate_to", "rotate", "connect", "connect_timeout", "read", "read_timeout", "write",
-		"probe", "acquire", "hold", "hold_max", "health", "failback", "dsn", "a_dsn", "a", "a_on", "on_failure", "max", "a_max", "weight"}
+		"probe", "acquire", "hold", "hold_max", "health", "failback", "ramp", "dsn", "a_dsn", "a", "a_on", "on_failure", "max", "a_max", "weight"}
 	vars := map[string]string{"SHARDS": strings.Join(names, ","), "SHARD_READ_TIMEOUT": "7s", "SHARD_HOLD_MAX": "70"}
 	for _, name := range names {
 		prefix := "SHARD_" + strings.ToUpper(name) + "_"

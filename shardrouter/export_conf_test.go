@@ -72,3 +72,10 @@ type Clusters struct{ c clusters }
 func (c *Clusters) Learn(nodes ...healthcache.Node) { c.c.learn(nodes) }
 
 func (c *Clusters) Recall(nodes ...healthcache.Node) []healthcache.Node { return c.c.recall(nodes) }
+
+// PaceAt is when an instance with a share of the fleet's first second may open
+// its n-th connection.
+func PaceAt(share, phase float64, n int) time.Duration { return pace{share, phase}.at(n) }
+
+// PaceLength is how long the pace matters to a pool.
+func PaceLength(share float64, most int) time.Duration { return pace{share: share}.length(most) }

@@ -3,6 +3,8 @@ package shardrouter
 import (
 	"context"
 	"errors"
+	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,17 +12,33 @@ import (
 type Bulkhead struct {
 	b *bulkhead
 	e *era
+
+	stalls atomic.Int64
 }
 
 func NewBulkhead(slots, maxWaiting int, wait time.Duration) *Bulkhead {
-	return &Bulkhead{b: newBulkhead(slots, maxWaiting, wait), e: newEra()}
+	t := &Bulkhead{e: newEra()}
+	t.b = newBulkhead(slots, maxWaiting, wait, func() { t.stalls.Add(1) })
+	return t
 }
 
 func (t *Bulkhead) Enter(ctx context.Context, budget time.Duration, nested bool) error {
-	return t.b.enter(ctx, t.e, time.Now().Add(budget), nested)
+	_, err := t.b.enter(ctx, t.e, time.Now().Add(budget), nested)
+	return err
 }
 
-func (t *Bulkhead) Leave()       { t.b.leave() }
+// Ramp has places come free little by little: share in the first second.
+func (t *Bulkhead) Ramp(share float64) {
+	t.b.ramp.Store(newRamp(math.MaxInt32, func() (pace, bool) { return pace{share: share}, true }))
+}
+
+// Dial waits until a connection may be opened.
+func (t *Bulkhead) Dial(ctx context.Context) error { return t.b.ramping().dial(ctx) }
+
+// Leave ends a lease that was taken while the present ramp was on, if any is.
+func (t *Bulkhead) Leave()       { t.b.leave(t.b.ramp.Load()) }
+func (t *Bulkhead) Answer()      { t.b.answers.Add(1) }
+func (t *Bulkhead) Stalls() int  { return int(t.stalls.Load()) }
 func (t *Bulkhead) EndEra()      { t.e.end() }
 func (t *Bulkhead) InUse() int   { return int(t.b.inUse.Load()) }
 func (t *Bulkhead) Waiting() int { return int(t.b.waiting.Load()) }

@@ -19,6 +19,7 @@ type Lease struct {
 	pool     *pool
 	conn     *sql.Conn
 	server   *serverConn
+	place    *ramp   // see bulkhead.enter
 	holder   *holder // nil when the context was not tracked
 	detour   bool    // set before the lease is handed out
 	released atomic.Bool

@@ -50,17 +50,20 @@ type evidence interface {
 	Suspect(shard, reason string)
 	Succeeded(shard string)
 	Drained(shard string) bool
+	// Pace is how fast this instance may open connections to a shard that is
+	// back from an outage; false: it is not back.
+	Pace(shard string) (pace, bool)
 }
 
 func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	p := &pool{
 		shard:     shard,
 		cfg:       cfg,
-		bulkhead:  newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout),
 		evidence:  e,
 		pingAfter: pingAfter,
 		out:       make(map[*Lease]struct{}),
 	}
+	p.bulkhead = newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout, p.stalled)
 	p.era.Store(newEra())
 	nodes, err := parseDSN(shard.DSN, cfg.driverTimeouts())
 	if err != nil {
@@ -82,16 +85,19 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 // as an *attemptError, or the caller's own.
 func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration, nested bool) (*Lease, error) {
 	start := time.Now()
+	p.heedDrain()
 	e := p.era.Load()
-	if err := p.bulkhead.enter(ctx, e, deadline, nested); err != nil {
+	place, err := p.bulkhead.enter(ctx, e, deadline, nested)
+	if err != nil {
 		return nil, p.failed(ctx, e, start, err)
 	}
 	share = min(share, time.Until(deadline))
 	lease, err := p.connect(ctx, e, share)
 	if err != nil {
-		p.bulkhead.leave()
+		p.bulkhead.leave(place)
 		return nil, p.failed(ctx, e, start, err)
 	}
+	lease.place = place
 	p.counter.leases.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +110,7 @@ func (p *pool) back(l *Lease) {
 	p.mu.Lock()
 	delete(p.out, l)
 	p.mu.Unlock()
-	p.bulkhead.leave()
+	p.bulkhead.leave(l.place)
 }
 
 // waitingFor reports whether what runs on some lease has gone without an end
@@ -120,8 +126,27 @@ func (p *pool) waitingFor(d time.Duration) bool {
 	return false
 }
 
+// overdue reports whether a statement on some lease has gone without an answer
+// for d, once for each such statement.
+func (p *pool) overdue(d time.Duration) (found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.out {
+		if l.server.uses.overdue(d) {
+			found = true
+		}
+	}
+	return found
+}
+
+// stalled raises the suspicion that a wait gives in which nothing was answered.
+func (p *pool) stalled() {
+	p.evidence.Suspect(p.shard.Name, "requests wait and nothing is answered")
+}
+
 // connect takes a connection out of sql.DB, which verifies pooled ones (see
-// serverConn.ResetSession) and dials when it has none.
+// serverConn.ResetSession) and dials when it has none. A server that has no
+// connection to spare is asked again for as long as a full pool is waited for.
 func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
@@ -131,13 +156,22 @@ func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease
 	})
 	defer slow.Stop()
 
+	var busy error
+	patience := time.Now().Add(p.cfg.BusyTimeout)
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
 		conn, err := p.db.Conn(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return newLease(p, conn)
-		}
-		if p.classify(err, occasion{phase: phaseConnect}) != VerdictBusy || !sleep(ctx, pause) {
+		case p.classify(err, occasion{phase: phaseConnect}) == VerdictBusy:
+			busy = err
+		case busy != nil && ctx.Err() != nil:
+			return nil, busy // which the end of the wait shall not hide
+		default:
 			return nil, err
+		}
+		if time.Until(patience) < pause || !sleep(ctx, pause) {
+			return nil, busy
 		}
 	}
 }
@@ -194,6 +228,7 @@ func (p *pool) classify(err error, at occasion) Verdict {
 // cut ends the present era: every connection of the shard is closed under
 // whatever runs on it, and nobody waits for the shard any longer.
 func (p *pool) cut() {
+	p.rampUp()
 	p.era.Swap(newEra()).end()
 	p.dropIdle()
 }
@@ -212,6 +247,22 @@ func (p *pool) dropIdleLocked() {
 	}
 }
 
+// rampUp has the connections come back little by little from the next recovery
+// on, or from now if the shard is up.
+func (p *pool) rampUp() {
+	p.bulkhead.ramp.Store(newRamp(p.shard.MaxConns, func() (pace, bool) {
+		return p.evidence.Pace(p.shard.Name)
+	}))
+}
+
+// fell is told that the shard is out of service, whoever found out.
+// Connections that are open stay so.
+func (p *pool) fell() {
+	if r := p.bulkhead.ramp.Load(); r == nil || r.begun() {
+		p.rampUp()
+	}
+}
+
 // heedDrain keeps the connections that come back for the next request, unless
 // the shard is drained: then they are closed, so that none is left there.
 func (p *pool) heedDrain() {
@@ -220,7 +271,10 @@ func (p *pool) heedDrain() {
 	}
 	p.keeping.Lock()
 	defer p.keeping.Unlock()
-	p.emptying.Store(p.evidence.Drained(p.shard.Name))
+	drained := p.evidence.Drained(p.shard.Name)
+	if p.emptying.Swap(drained) && !drained {
+		p.rampUp()
+	}
 	p.dropIdleLocked()
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,9 @@ type Router struct {
 	health *healthcache.Cache
 	assign *assigner
 	closed atomic.Bool
+
+	stop     context.CancelFunc
+	watching sync.WaitGroup // see watch
 }
 
 // New starts a router: one pool and one prober per shard. A shard that is down
@@ -55,6 +59,9 @@ func New(cfg Config) (*Router, error) {
 	r.health = health
 	r.assign = newAssigner(cfg.Policy, r.inUse)
 	health.Start()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	r.watching.Go(func() { r.watch(ctx) })
 	return r, nil
 }
 
@@ -81,6 +88,8 @@ func (r *Router) Close() error {
 	if !r.closed.CompareAndSwap(false, true) {
 		return nil
 	}
+	r.stop()
+	r.watching.Wait()
 	r.health.Close()
 	r.closePools()
 	return nil
@@ -180,14 +189,6 @@ func (r *Router) Stats() []Stats {
 
 func (r *Router) inUse(shard string) int { return int(r.pools[shard].bulkhead.inUse.Load()) }
 
-// requestEvidence passes on what requests find out. The pools, which hold it,
-// exist before the cache does, but are not used before New returns.
-type requestEvidence struct{ r *Router }
-
-func (e requestEvidence) Suspect(shard, reason string) { e.r.health.Suspect(shard, reason) }
-func (e requestEvidence) Succeeded(shard string)       { e.r.health.Succeeded(shard) }
-func (e requestEvidence) Drained(shard string) bool    { return drained(e.r.health.View(shard)) }
-
 // probe is the cache's ProbeFunc. A shard that fails it while it is suspected,
 // or known to be down, is dead for this instance: what hangs on it is cut.
 // One failed probe of a shard that is up only makes it suspect.
@@ -207,20 +208,16 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 	return res
 }
 
-// suspectIfStuck is called when a probe is slow. By itself that may be load; if
-// statements of requests go without an answer too, they shall not wait for a
-// periodic probe's whole time.
-func (r *Router) suspectIfStuck(p *pool) {
-	if p.waitingFor(suspectAfter) {
-		r.health.Suspect(p.shard.Name, "neither a statement nor a probe is answered")
-	}
-}
-
 // changed is told of every change of a shard's state. That another instance
 // found a shard down is a reason to look, not to cut running work.
 func (r *Router) changed(c healthcache.Change) {
 	p := r.pools[c.Shard]
 	p.clusters.learn(c.Prev.Nodes)
+	if isUsable(c.Next.State) {
+		p.bulkhead.ramping().begin()
+	} else {
+		p.fell()
+	}
 	if c.Next.State == healthcache.Down && !c.Own && p.bulkhead.inUse.Load() > 0 {
 		r.health.Suspect(c.Shard, "found down by "+c.Next.By)
 	}

@@ -124,7 +124,7 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 		return nil, err
 	}
 	c.tx = txState{open: true, readOnly: opts.ReadOnly}
-	c.uses.begin()
+	c.uses.hold()
 	return &serverTx{tx: inner, conn: c}, nil
 }
 
@@ -182,7 +182,19 @@ func (c *serverConn) after(err *error) {
 		*err = c.broken(p)
 	}
 	c.note(*err)
-	c.uses.end()
+	c.uses.done()
+	if c.pool != nil && answered(*err) {
+		c.pool.bulkhead.answers.Add(1)
+	}
+}
+
+// answered reports whether a statement that ended with err was answered.
+func answered(err error) bool {
+	if err == nil {
+		return true
+	}
+	var me *mysql.MySQLError
+	return errors.As(err, &me)
 }
 
 // broken gives the connection up after a panic of the driver.

@@ -68,7 +68,7 @@ func (c *serverConn) opened(inner driver.Rows, err error) (driver.Rows, error) {
 		return nil, errors.Join(errForeignDriver, inner.Close())
 	}
 	c.rows++
-	c.uses.begin()
+	c.uses.hold()
 	return &serverRows{mysqlRows: rows, conn: c}, nil
 }
 

@@ -12,13 +12,46 @@ type uses struct {
 	mu    sync.Mutex
 	n     int
 	since time.Time     // when n left 0
+	asked time.Time     // when the statement that runs was sent; zero: none runs
+	told  bool          // of the statement that runs; see overdue
 	idle  chan struct{} // closed when n reaches 0; nil when nobody waits
 	// last runs, once and on its own goroutine, when n reaches 0.
 	last func()
 }
 
-// begin counts one use in.
+// begin counts in a statement, of which there is one at a time; done counts it
+// out.
 func (u *uses) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked, u.told = time.Now(), false
+	if u.n == 0 {
+		u.since = u.asked
+	}
+	u.n++
+}
+
+// done counts the statement out.
+func (u *uses) done() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = time.Time{}
+	u.endLocked()
+}
+
+// overdue reports, once for each statement, that it has run for longer than d.
+func (u *uses) overdue(d time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.asked.IsZero() || u.told || time.Since(u.asked) < d {
+		return false
+	}
+	u.told = true
+	return true
+}
+
+// hold counts in what stays open between statements; end counts it out.
+func (u *uses) hold() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.n == 0 {
@@ -34,10 +67,14 @@ func (u *uses) longerThan(d time.Duration) bool {
 	return u.n > 0 && time.Since(u.since) > d
 }
 
-// end counts one use out.
+// end counts out what was open.
 func (u *uses) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.endLocked()
+}
+
+func (u *uses) endLocked() {
 	u.n--
 	if u.n > 0 {
 		return

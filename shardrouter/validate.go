@@ -114,7 +114,7 @@ func (c Config) validateFigures() error {
 	for _, n := range []struct {
 		field string
 		value int
-	}{{"MaxWaiting", c.MaxWaiting}, {"HoldMax", c.HoldMax}} {
+	}{{"MaxWaiting", c.MaxWaiting}, {"HoldMax", c.HoldMax}, {"Ramp", c.Ramp}} {
 		if n.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %d: want more than 0, or 0 for the default", n.field, n.value))
 		}
