@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shardhop/shardhop/middleware"
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // panicOf returns what fn panics with, "" if it does not.
@@ -27,6 +28,9 @@ func panicOf(fn func()) (text string) {
 func TestNotMounted(t *testing.T) {
 	ctx := context.Background()
 	for name, fn := range map[string]func(){
+		"TxAnswer": func() {
+			_, _ = middleware.TxAnswer(ctx, shardrouter.TxOptions{}, nil)
+		},
 		"Conn":    func() { middleware.Conn(ctx) },
 		"Acquire": func() { _, _ = middleware.Acquire(ctx) },
 		"Tx":      func() { _ = middleware.Tx(ctx, nil) },

@@ -23,6 +23,8 @@ type verdict struct {
 // client is not told to come again.
 var verdicts = [...]verdict{
 	{shardrouter.ErrOutcomeUnknown, http.StatusInternalServerError, "outcome_unknown", false},
+	{shardrouter.ErrKeyReused, http.StatusUnprocessableEntity, "key_reused", false},
+	{shardrouter.ErrKeyInProgress, http.StatusConflict, "key_in_progress", true},
 	{shardrouter.ErrRolledBack, http.StatusServiceUnavailable, "conflict", true},
 	{shardrouter.ErrNestedLease, http.StatusInternalServerError, "internal", false},
 	{shardrouter.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", true},

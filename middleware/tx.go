@@ -20,6 +20,13 @@ func TxWith(ctx context.Context, opts shardrouter.TxOptions, fn shardrouter.TxFu
 	return shardrouter.Tx(ctx, source{seatOf(ctx, "Tx")}, opts, fn)
 }
 
+// TxAnswer is TxWith for a body that returns the answer of the request. With a
+// Key in opts, whose Scope names the player, a repeat gets the answer that was
+// stored with the first; see shardrouter.TxAnswer.
+func TxAnswer(ctx context.Context, opts shardrouter.TxOptions, fn shardrouter.AnswerFunc) (shardrouter.Answer, error) {
+	return shardrouter.TxAnswer(ctx, source{seatOf(ctx, "TxAnswer")}, opts, fn)
+}
+
 // source lends a transaction the lease of the seat. What Lease takes anew is
 // rotated and claimed as every lease of the request.
 type source struct{ seat *seat }

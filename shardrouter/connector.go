@@ -36,8 +36,8 @@ func (e *nodeError) Unwrap() error { return e.err }
 type node struct {
 	addr string
 	dial driver.Connector
-	// plain: the server does not know wsrep_on, so it is no Galera member.
-	plain atomic.Bool
+	// manners is the index of the introduction that the server understands.
+	manners atomic.Int32
 }
 
 func newNode(cfg *mysql.Config) (*node, error) {
@@ -129,19 +129,34 @@ func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.D
 	if err != nil {
 		return nil, err
 	}
-	if len(c.nodes) > 1 {
-		role, _, err := n.role(ctx, conn)
-		if err == nil && role != rolePrimary {
-			err = errNotWritable
-		}
-		if err != nil {
-			conn.wire.cut()
-			return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
-		}
+	if err := c.meet(ctx, conn); err != nil {
+		conn.wire.cut()
+		return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
 	}
 	conn.pool = c.pool
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
+}
+
+// meet asks a fresh connection's server who it is. A node of several must take
+// writes; one that stands alone is taken as it is.
+func (c *connector) meet(ctx context.Context, conn *serverConn) error {
+	in, err := conn.node.introduce(ctx, conn)
+	if _, answered := errors.AsType[*mysql.MySQLError](err); answered && len(c.nodes) == 1 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	conn.peer = in.peer
+	if len(c.nodes) == 1 {
+		return nil
+	}
+	role, _, err := in.role(ctx, conn)
+	if err == nil && role != rolePrimary {
+		err = errNotWritable
+	}
+	return err
 }
 
 // prefer has the next connections go to a node that a probe found to take

@@ -69,11 +69,34 @@
 // [Tx] runs its body again when the transaction provably was not committed:
 // the connection was lost before COMMIT was sent, or the server rolled it
 // back. Whether COMMIT was sent is read off the socket, not guessed from an
-// error. Once it was sent and no certain answer came, the error is an
-// [*OutcomeError]: the transaction may or may not have been committed, and it
-// is never run again by the library. After the server has ended a transaction
-// by itself, its later statements are refused with [ErrTxEnded], since they
-// would run, and stay, outside of it.
+// error.
+//
+// The first statement of a transaction inserts an outcome row. When COMMIT was
+// sent and no certain answer came, the same row is inserted and deleted by a
+// transaction of its own:
+//
+//	COMMIT unanswered ─► insert ──key is there─────────► it was committed
+//	                       │ inserted
+//	                       ▼
+//	                     delete, COMMIT ──ok───────────► it was not, and never will be:
+//	                                                     the body runs again
+//
+// The insert is the proof, not a read that finds nothing: a COMMIT that was lost
+// may still be applying, and the insert waits for it. It proves something only
+// on the server of the lost COMMIT, or on a shard that holds the same rows;
+// where neither can be reached, and without a row, the error is an
+// [*OutcomeError], and nothing is run again.
+//
+// [TxAnswer] with a Key makes a repeat across requests: the row's id is then the
+// key, and the row keeps the answer. The table is made at the first need, or by
+// an operator with [OutcomeDDL].
+//
+// A server that has not noticed the loss of a connection keeps the locks of its
+// transaction. Its thread is ended before the body runs again there, unless the
+// server was restarted since and may have given the number to another.
+//
+// After the server has ended a transaction by itself, its later statements are
+// refused with [ErrTxEnded], since they would run, and stay, outside of it.
 //
 // # What a lease promises
 //

@@ -25,6 +25,18 @@ var (
 	// ErrOutcomeUnknown: the transaction may or may not have been committed,
 	// and nothing can prove which.
 	ErrOutcomeUnknown = errors.New("shardrouter: outcome of the transaction unknown")
+	// ErrKeyReused: the idempotency key was used for another request. Nothing
+	// was run.
+	ErrKeyReused = errors.New("shardrouter: the idempotency key was used for another request")
+	// ErrKeyInProgress: another call with the same idempotency key is under
+	// way, and did not end in time. Nothing was run; try again later.
+	ErrKeyInProgress = errors.New("shardrouter: another request with this idempotency key is under way")
+	// ErrNoOutcomeTable: a key needs the table of outcome rows, and it is
+	// missing and cannot be made; the text names the statement that makes it.
+	ErrNoOutcomeTable = errors.New("shardrouter: no table of outcome rows")
+	// ErrAnswerTooLong: the answer to keep with a key is longer than a
+	// mebibyte. The transaction was rolled back.
+	ErrAnswerTooLong = errors.New("shardrouter: answer too long to keep")
 	// ErrTxEnded: the server had already ended the transaction; the statement
 	// was not sent.
 	ErrTxEnded = errors.New("shardrouter: the server has ended this transaction")
@@ -48,6 +60,12 @@ var (
 	ErrShardDown = errors.New("shardrouter: shard went down")
 	// ErrClosed: the router is closed.
 	ErrClosed = errors.New("shardrouter: closed")
+)
+
+// What a first run shows.
+var (
+	errKeyWithoutAnswer = errors.New("shardrouter: TxOptions.Key is set for Tx, which has no answer to give to a repeat: use TxAnswer")
+	errKeyWithoutRow    = errors.New("shardrouter: TxOptions.Key needs an outcome row: leave ReadOnly and NoOutcomeRow off")
 )
 
 // UnavailableError carries every attempt that a request made. Its text names

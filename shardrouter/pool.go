@@ -25,6 +25,7 @@ type pool struct {
 	db        *sql.DB
 	bulkhead  *bulkhead
 	evidence  evidence
+	outcomes  outcomeTable
 	pingAfter time.Duration // see pingAfter
 
 	clusters clusters // of the nodes; safe for any goroutine
@@ -69,6 +70,7 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.outcomes.in(nodes[0].DBName)
 	if p.connector, err = newConnector(p, nodes); err != nil {
 		return nil, err
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardhop/shardhop/healthcache"
 )
 
@@ -106,46 +104,11 @@ func stateOf(v Verdict) healthcache.State {
 // role asks a node whether it takes writes, and of which cluster it is a
 // member. A Galera member without a majority gives errNotReady.
 func (n *node) role(ctx context.Context, conn driver.QueryerContext) (role, cluster string, err error) {
-	said, err := n.variables(ctx, conn)
+	in, err := n.introduce(ctx, conn)
 	if err != nil {
 		return "", "", err
 	}
-	if said.galera {
-		if cluster, err = galeraCluster(ctx, conn, said.clusterName); err != nil {
-			return "", "", err
-		}
-	}
-	if said.readOnly {
-		return roleStandby, cluster, nil
-	}
-	return rolePrimary, cluster, nil
-}
-
-// variables is what a node is set up to be.
-type variables struct {
-	readOnly    bool
-	galera      bool
-	clusterName string // of a Galera member
-}
-
-// variables reads them in one query. Servers other than MariaDB and Galera do
-// not know wsrep_on, and are asked without it from the second time on.
-func (n *node) variables(ctx context.Context, conn driver.QueryerContext) (variables, error) {
-	if !n.plain.Load() {
-		row, err := queryRow(ctx, conn, "SELECT @@global.read_only, @@global.wsrep_on, @@global.wsrep_cluster_name", 3)
-		if err == nil {
-			return variables{readOnly: isOn(row[0]), galera: isOn(row[1]), clusterName: text(row[2])}, nil
-		}
-		if !unknownVariable(err) {
-			return variables{}, err
-		}
-		n.plain.Store(true)
-	}
-	row, err := queryRow(ctx, conn, "SELECT @@global.read_only", 1)
-	if err != nil {
-		return variables{}, err
-	}
-	return variables{readOnly: isOn(row[0])}, nil
+	return in.role(ctx, conn)
 }
 
 // galeraCluster returns what names the cluster of a ready Galera member; see
@@ -164,13 +127,6 @@ func galeraCluster(ctx context.Context, conn driver.QueryerContext, name string)
 		return "", errNotReady
 	}
 	return clusterID(status["wsrep_cluster_state_uuid"], name), nil
-}
-
-// unknownVariable recognizes "unknown system variable": 1193, or the general
-// 1105 of servers that only speak the protocol.
-func unknownVariable(err error) bool {
-	var me *mysql.MySQLError
-	return errors.As(err, &me) && (me.Number == 1193 || me.Number == 1105)
 }
 
 // queryRow reads the first row of a query.

@@ -40,6 +40,7 @@ type serverConn struct {
 	wire *wire // nil: see wire
 	era  *era
 	node *node
+	peer peer
 	// pool and untie are nil for a connection of a probe. untie ends the tie to
 	// the era.
 	pool  *pool

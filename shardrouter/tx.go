@@ -3,7 +3,6 @@ package shardrouter
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -19,17 +18,43 @@ type Source interface {
 }
 
 // TxFunc is the body of a transaction. It may run more than once, and must
-// have no other effect than its statements.
+// have no other effect than its statements. What it leaves in variables is
+// that of its last run, which is the one that was committed.
 type TxFunc func(ctx context.Context, tx *sql.Tx) error
 
-// TxOptions configures [Tx]. The zero value is the default.
+// AnswerFunc is a [TxFunc] that also returns the answer to keep; see
+// [TxAnswer].
+type AnswerFunc func(ctx context.Context, tx *sql.Tx) ([]byte, error)
+
+// TxOptions configures [Tx] and [TxAnswer]. The zero value is the default.
 type TxOptions struct {
 	// Isolation of the transaction. Default: the server's.
 	Isolation sql.IsolationLevel
-	// ReadOnly makes it a read-only transaction.
+	// ReadOnly makes it a read-only transaction, which writes no outcome row.
 	ReadOnly bool
 	// MaxAttempts bounds how often the body runs. Default 10.
 	MaxAttempts int
+	// Key is the client's idempotency key, of any length; for TxAnswer only.
+	// Default: none, and every call is one of its own.
+	Key string
+	// Scope says whose key it is, such as the player's name. The same key in
+	// another scope, or another group of shards, is another key.
+	Scope string
+	// Request is what the key was used for, such as method, path and body. The
+	// same key with another request is ErrKeyReused. It is kept as a hash.
+	Request []byte
+	// NoOutcomeRow saves the row, which costs a statement per transaction. An
+	// unknown outcome then stays unknown. It cannot be had with a Key.
+	NoOutcomeRow bool
+}
+
+// Answer is what [TxAnswer] returns.
+type Answer struct {
+	// Body is what the body of the transaction returned when it was committed.
+	Body []byte
+	// Repeated reports that an earlier call with the same key has committed,
+	// and that this one had no effect.
+	Repeated bool
 }
 
 const (
@@ -43,132 +68,102 @@ const (
 // returns nil. When the connection was lost before COMMIT was sent, or the
 // server rolled the transaction back (deadlock), fn runs again, on another
 // lease if need be, and after a pause; ErrRolledBack when that was in vain, in
-// an [*RolledBackError]. When COMMIT was sent and its outcome cannot be known,
-// the error is an [*OutcomeError], and nothing is run again. Every other error
-// of fn rolls the transaction back and is returned as it is.
+// an [*RolledBackError]. Every other error of fn rolls the transaction back and
+// is returned as it is.
+//
+// The first statement of the transaction inserts an outcome row. When COMMIT
+// was sent and no certain answer came, that row proves what became of it: Tx
+// returns nil if it was committed, and runs fn again if it was not. Where
+// nothing can prove it, because no server with the same rows can be reached
+// within Config.AcquireTimeout or there is no outcome row, the error is an
+// [*OutcomeError], and nothing is run again.
 //
 // Statements that would end the transaction are refused with
 // ErrImplicitCommit, and a transaction within the transaction with ErrTxOpen.
+// A Key in opts is an error: a repeat needs the answer, which TxAnswer keeps.
 func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
+	if opts.Key != "" {
+		return errKeyWithoutAnswer
+	}
+	_, err := TxAnswer(ctx, src, opts, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+		return nil, fn(ctx, tx)
+	})
+	return err
+}
+
+// TxAnswer is [Tx] for a body that returns an answer. With a Key, the answer is
+// kept beside it, in the same transaction and for Config.OutcomeRetention: a
+// later call with the same Scope, Key and Request returns it and does not run
+// fn. Another Request is ErrKeyReused. While another call with the key is under
+// way, this one waits for it, five seconds at most or half the time that ctx
+// leaves, and then is ErrKeyInProgress. An answer of more than a mebibyte is
+// ErrAnswerTooLong.
+//
+// An error of fn is not kept: the key is free again.
+func TxAnswer(ctx context.Context, src Source, opts TxOptions, fn AnswerFunc) (Answer, error) {
+	if opts.Key != "" && (opts.ReadOnly || opts.NoOutcomeRow) {
+		return Answer{}, errKeyWithoutRow
+	}
 	if opts.MaxAttempts <= 0 {
 		opts.MaxAttempts = defaultTxAttempts
 	}
+	t := &transaction{src: src, opts: opts, fn: fn}
+	return t.run(ctx)
+}
+
+// transaction is one call of TxAnswer, used by one goroutine.
+type transaction struct {
+	src  Source
+	opts TxOptions
+	fn   AnswerFunc
+	// ghosts are the threads of servers whose connections were lost.
+	ghosts []ghost
+}
+
+func (t *transaction) run(ctx context.Context) (Answer, error) {
 	for n := 1; ; n++ {
-		lease, err := src.Lease(ctx)
-		if err != nil {
-			return err
-		}
-		end := lease.runTx(ctx, opts, fn)
-		if end.lost {
-			src.Lost(lease)
-		}
+		lease, end := t.once(ctx)
 		if !end.again {
-			return end.err
+			return end.answer, end.err
 		}
 		if !end.lost {
 			sleep(ctx, pause(n))
 		}
-		if n == opts.MaxAttempts || ctx.Err() != nil {
-			return &RolledBackError{Shard: lease.Shard(), Runs: n, Err: errors.Join(end.err, ctx.Err())}
+		if n == t.opts.MaxAttempts || ctx.Err() != nil {
+			return Answer{}, &RolledBackError{Shard: lease.Shard(), Runs: n, Err: errors.Join(end.err, ctx.Err())}
 		}
 	}
+}
+
+// once takes a lease, runs the body on it, and clears up what is left in doubt.
+func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
+	lease, err := t.src.Lease(ctx)
+	if err != nil {
+		return nil, txEnd{err: err}
+	}
+	t.layGhosts(ctx, lease)
+	row, err := lease.newOutcome(t.opts)
+	if err != nil {
+		return lease, txEnd{err: err}
+	}
+	end := lease.runTx(ctx, t.opts, row, t.fn)
+	if end.noTable {
+		end = lease.makeTable(ctx, t.opts, end)
+	}
+	if end.lost {
+		t.lose(lease)
+	}
+	switch {
+	case end.unknown && row != nil:
+		return lease, t.settle(ctx, row, end, lease.pool.cfg.AcquireTimeout)
+	case end.waited && end.lost:
+		return lease, t.stopWaiting(ctx, row, end)
+	}
+	return lease, end
 }
 
 // pause is the time before run n+1.
 func pause(n int) time.Duration {
-	most := min(firstPause<<n, lastPause)
+	most := min(firstPause<<min(n, 10), lastPause)
 	return most/2 + rand.N(most/2)
-}
-
-// txEnd is how one run of a transaction ended.
-type txEnd struct {
-	err   error
-	again bool // nothing of it was committed, and another run may succeed
-	lost  bool // the connection is of no more use
-}
-
-func (l *Lease) runTx(ctx context.Context, opts TxOptions, fn TxFunc) txEnd {
-	if !l.Alive() {
-		return txEnd{err: driver.ErrBadConn, again: true, lost: true}
-	}
-	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
-	if err != nil {
-		return l.endOf(err, l.pool.classify(err, occasion{phase: phaseStatement, callerDone: ctx.Err() != nil}))
-	}
-	// Without effect after Commit; otherwise also when fn panics. A connection
-	// that cannot roll back is dead, and the server rolls back by itself.
-	defer func() { _ = tx.Rollback() }()
-	err = fn(ctx, tx)
-	if l.released.Load() {
-		return txEnd{err: errors.Join(ErrReleased, err), lost: true}
-	}
-	if err != nil {
-		_ = tx.Rollback()
-		return l.endOfBody(ctx, opts, err)
-	}
-	return l.endOfCommit(ctx, opts, tx.Commit())
-}
-
-// endOfBody judges an error of fn. Nothing was committed, so fn runs again if
-// the connection went under it, even where its error hides that. An error that
-// only looks like a lost connection, such as one of fn's own I/O, is fn's own.
-func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
-	if ctx.Err() != nil || isContextError(err) {
-		return txEnd{err: err}
-	}
-	if errors.Is(err, ErrTxEnded) {
-		return txEnd{err: err, again: true}
-	}
-	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
-	if v == VerdictStatement || v == VerdictLost {
-		v = VerdictStatement
-		if l.server.lost.Load() {
-			v = VerdictLost
-		}
-	}
-	return l.endOf(err, v)
-}
-
-// endOf is the end of a run that did not come to its COMMIT.
-func (l *Lease) endOf(err error, v Verdict) txEnd {
-	switch v {
-	case VerdictRolledBack:
-		return txEnd{err: err, again: true}
-	case VerdictLost, VerdictReadOnly:
-		return txEnd{err: err, again: true, lost: true}
-	default:
-		return txEnd{err: err}
-	}
-}
-
-// endOfCommit judges the answer to COMMIT, or its absence. A transaction that
-// only read leaves nothing in doubt.
-func (l *Lease) endOfCommit(ctx context.Context, opts TxOptions, err error) txEnd {
-	if err == nil {
-		return txEnd{}
-	}
-	if errors.Is(err, ErrTxEnded) {
-		return txEnd{err: err, again: true}
-	}
-	var commit *commitError
-	if !errors.As(err, &commit) { // database/sql did not come to COMMIT
-		return txEnd{err: err, again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
-	}
-	v := VerdictLost
-	if commit.sent {
-		v = l.pool.classify(commit.err, occasion{phase: phaseCommit})
-		if v == VerdictLost { // the socket knows better than the error
-			v = VerdictUnknown
-		}
-	}
-	if v != VerdictRolledBack {
-		l.pool.suspectFor(v, err)
-	}
-	if v == VerdictUnknown && opts.ReadOnly {
-		v = VerdictLost
-	}
-	if v == VerdictRolledBack || v == VerdictReadOnly || v == VerdictLost {
-		return l.endOf(err, v)
-	}
-	return txEnd{err: &OutcomeError{Shard: l.Shard(), Err: err}, lost: true}
 }

@@ -26,6 +26,8 @@
 //
 //	cut := proxy.CutAfter([]byte("COMMIT"), faultproxy.AfterForward)
 //
+// [Proxy.ForsakeAfter] is CutAfter with an upstream that never hears of it.
+//
 // The proxy is authoritative for its own sockets only: what the kernels of the
 // two sides have already taken is out of its hands, and a packet on which
 // nothing answers cannot be had from user space, so that a dial in Drop

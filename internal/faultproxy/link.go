@@ -25,6 +25,7 @@ type link struct {
 	upstream *net.TCPConn // nil before the dial
 	ended    bool         // done is closed
 	lost     bool         // bytes were swallowed; nothing can be forwarded any more
+	forsaken bool         // the client is gone, and the upstream is not to know
 	awaited  *trigger     // acts on the next answer
 }
 
@@ -88,6 +89,10 @@ func (l *link) pump(to, from *net.TCPConn, pass func(chunk []byte) bool) {
 // passEnd tells one side that the other has closed: half when that side
 // closed in an orderly way, by a reset otherwise.
 func (l *link) passEnd(to *net.TCPConn, err error) {
+	if l.isForsaken() {
+		<-l.done
+		return
+	}
 	if !l.awaitForward(Mode.end) {
 		return
 	}
@@ -186,6 +191,20 @@ func (l *link) isLost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost
+}
+
+func (l *link) isForsaken() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.forsaken
+}
+
+// forsake resets the client's connection and leaves the upstream's open.
+func (l *link) forsake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forsaken, l.lost = true, true
+	reset(l.client)
 }
 
 func (l *link) lose() {

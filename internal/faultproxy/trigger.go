@@ -42,6 +42,15 @@ func (p *Proxy) CutAfter(match []byte, when When) <-chan struct{} {
 	return p.arm(match, when, (*link).cut)
 }
 
+// ForsakeAfter resets the connection of the next client that sends match, as
+// CutAfter does, but the upstream never hears of it: for that side the
+// connection stays open and silent until the proxy is closed, as after the
+// crash of a host or of a router between the two.
+func (p *Proxy) ForsakeAfter(match []byte, when When) <-chan struct{} {
+	p.t.Helper()
+	return p.arm(match, when, (*link).forsake)
+}
+
 // SwitchAfter sets the mode for all connections when a client sends match, at
 // the given moment; see [Proxy.CutAfter]. The bytes at which it acts have the
 // fate of the new mode: those of match with BeforeForward, the answer

@@ -1,0 +1,64 @@
+package shardrouter
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// ghostTimeout bounds the end of one ghost.
+const ghostTimeout = 2 * time.Second
+
+// ghost is a thread of a server whose connection this side has lost. A server
+// that has not noticed keeps the locks of its transaction, and whoever wants
+// the same rows waits for them until it does.
+type ghost struct {
+	node *node
+	peer peer
+}
+
+// lose gives a lease back whose connection is gone, and remembers its ghost.
+func (t *transaction) lose(l *Lease) {
+	if l.server.peer.thread != 0 {
+		t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
+	}
+	t.src.Lost(l)
+}
+
+// layGhosts ends the threads on the lease's node that the transaction has left
+// behind. One that cannot be ended, because the server was restarted or does
+// not answer, is left to the server's own timeouts.
+func (t *transaction) layGhosts(ctx context.Context, l *Lease) {
+	var others []ghost
+	for _, g := range t.ghosts {
+		if g.node != l.server.node {
+			others = append(others, g)
+			continue
+		}
+		if err := l.lay(ctx, g); err != nil {
+			l.pool.cfg.Logger.Debug("the thread of a lost connection is left to its server",
+				"shard", l.Shard(), "node", l.Node(), "thread", g.peer.thread, "error", err)
+		}
+	}
+	t.ghosts = others
+}
+
+func (l *Lease) lay(ctx context.Context, g ghost) error {
+	ctx, cancel := context.WithTimeout(ctx, ghostTimeout)
+	defer cancel()
+	return l.conn.Raw(func(any) error { return l.server.endThread(ctx, g.peer) })
+}
+
+// endThread ends another thread of the server, if that is still in the life in
+// which it gave the thread its number. It works below what remembers the
+// statements of the connection's holder.
+func (c *serverConn) endThread(ctx context.Context, p peer) error {
+	if c.peer.life != p.life {
+		return fmt.Errorf("another server, or another life of it: %s, not %s", c.peer.life, p.life)
+	}
+	_, err := c.mysqlConn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", p.thread), nil)
+	if hasNumber(err, erNoSuchThread) { // it has noticed
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package shardrouter
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+)
+
+// txEnd is how one run of a transaction ended.
+type txEnd struct {
+	answer  Answer
+	err     error
+	again   bool // nothing of it was committed, and another run may succeed
+	lost    bool // the connection is of no more use
+	unknown bool // COMMIT was sent, and no certain answer came
+	waited  bool // the time for another call with the same key is over
+	noTable bool // there is no table for the outcome row
+}
+
+// runTx runs fn once, and inserts row before, unless it is nil.
+func (l *Lease) runTx(ctx context.Context, opts TxOptions, row *outcome, fn AnswerFunc) txEnd {
+	if !l.Alive() {
+		return txEnd{err: driver.ErrBadConn, again: true, lost: true}
+	}
+	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
+	if err != nil {
+		return l.endOf(err, l.pool.classify(err, occasion{phase: phaseStatement, callerDone: ctx.Err() != nil}))
+	}
+	// Without effect after Commit; otherwise also when fn panics. A connection
+	// that cannot roll back is dead, and the server rolls back by itself.
+	defer func() { _ = tx.Rollback() }()
+	if row != nil {
+		if end, open := l.insert(ctx, tx, row); !open {
+			return end
+		}
+	}
+	body, err := fn(ctx, tx)
+	if l.released.Load() {
+		return txEnd{err: errors.Join(ErrReleased, err), lost: true}
+	}
+	if err == nil && row != nil {
+		err = row.keep(ctx, tx, body)
+	}
+	if err != nil {
+		_ = tx.Rollback()
+		return l.endOfBody(ctx, opts, err)
+	}
+	end := l.endOfCommit(ctx, opts, tx.Commit())
+	end.answer = Answer{Body: body}
+	return end
+}
+
+// endOfBody judges an error of fn. Nothing was committed, so fn runs again if
+// the connection went under it, even where its error hides that. An error that
+// only looks like a lost connection, such as one of fn's own I/O, is fn's own.
+func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
+	if ctx.Err() != nil || isContextError(err) {
+		return txEnd{err: err}
+	}
+	if errors.Is(err, ErrTxEnded) {
+		return txEnd{err: err, again: true}
+	}
+	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
+	if v == VerdictStatement || v == VerdictLost {
+		v = VerdictStatement
+		if l.server.lost.Load() {
+			v = VerdictLost
+		}
+	}
+	return l.endOf(err, v)
+}
+
+// endOf is the end of a run that did not come to its COMMIT.
+func (l *Lease) endOf(err error, v Verdict) txEnd {
+	switch v {
+	case VerdictRolledBack:
+		return txEnd{err: err, again: true}
+	case VerdictLost, VerdictReadOnly:
+		return txEnd{err: err, again: true, lost: true}
+	default:
+		return txEnd{err: err}
+	}
+}
+
+// endOfCommit judges the answer to COMMIT, or its absence. A transaction that
+// only read leaves nothing in doubt.
+func (l *Lease) endOfCommit(ctx context.Context, opts TxOptions, err error) txEnd {
+	if err == nil {
+		return txEnd{}
+	}
+	if errors.Is(err, ErrTxEnded) {
+		return txEnd{err: err, again: true}
+	}
+	var commit *commitError
+	if !errors.As(err, &commit) { // database/sql did not come to COMMIT
+		return txEnd{err: err, again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
+	}
+	v := VerdictLost
+	if commit.sent {
+		v = l.pool.classify(commit.err, occasion{phase: phaseCommit})
+		if v == VerdictLost { // the socket knows better than the error
+			v = VerdictUnknown
+		}
+	}
+	if v != VerdictRolledBack {
+		l.pool.suspectFor(v, err)
+	}
+	if v == VerdictUnknown && opts.ReadOnly {
+		v = VerdictLost
+	}
+	if v == VerdictRolledBack || v == VerdictReadOnly || v == VerdictLost {
+		return l.endOf(err, v)
+	}
+	return txEnd{err: &OutcomeError{Shard: l.Shard(), Err: err}, lost: true, unknown: true}
+}
