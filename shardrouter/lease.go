@@ -24,6 +24,7 @@ type Lease struct {
 	detour   bool    // set before the lease is handed out
 	released atomic.Bool
 	wrote    atomic.Bool // see OnlyRead
+	ending   ending      // see Lost
 }
 
 func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
@@ -34,7 +35,7 @@ func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
 			return errForeignDriver
 		}
 		l.server = server
-		server.wrote = &l.wrote
+		server.wrote, server.ending = &l.wrote, &l.ending
 		return nil
 	})
 	if err != nil {
@@ -145,6 +146,8 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 type holder struct {
 	mu     sync.Mutex
 	leases []*Lease
+	// wrote: something that is not provably a read ran on a released lease.
+	wrote bool
 }
 
 type holderKey struct{}
@@ -196,6 +199,7 @@ func (h *holder) remove(l *Lease) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.wrote = h.wrote || !l.OnlyRead()
 	for i, other := range h.leases {
 		if other == l {
 			h.leases = append(h.leases[:i], h.leases[i+1:]...)

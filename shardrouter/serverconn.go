@@ -52,7 +52,8 @@ type serverConn struct {
 	wrote *atomic.Bool
 	// lost: in the present or last transaction, the connection went, or the
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
-	lost atomic.Bool
+	lost   atomic.Bool
+	ending *ending // of the present lease; nil before the first
 
 	lastUsed time.Time
 	tx       txState
@@ -166,6 +167,7 @@ func (c *serverConn) free() error {
 	switch {
 	case c.wire.gone():
 		c.lost.Store(true)
+		c.ending.lose()
 		return driver.ErrBadConn
 	case c.tx.ended:
 		return ErrTxEnded
@@ -202,19 +204,27 @@ func answered(err error) bool {
 func (c *serverConn) broken(p any) error {
 	c.wire.cut()
 	c.lost.Store(true)
+	c.ending.lose()
 	return fmt.Errorf("%w: %v", errProtocol, p)
 }
 
 // note remembers what an error means for the transaction under way, and raises
 // a suspicion if it speaks against the server.
 func (c *serverConn) note(err error) {
-	if err == nil || c.pool == nil || isContextError(err) {
+	if isContextError(err) {
+		c.ending.expire()
+		return
+	}
+	if err == nil || c.pool == nil {
 		return
 	}
 	v := c.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly})
 	switch {
 	case v == VerdictLost, v == VerdictReadOnly:
 		c.lost.Store(true)
+		if v == VerdictLost {
+			c.ending.lose()
+		}
 		c.pool.suspectFor(v, err)
 	case !c.tx.open:
 	case v == VerdictRolledBack, c.rolledBackByTimeout(err):
