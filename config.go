@@ -89,6 +89,13 @@ func (cfg Config) problems() []error {
 			add("%s %v is negative: leave it 0 for the default", d.field, d.value)
 		}
 	}
+	for field, n := range map[string]int{
+		"MaxRuns": cfg.Middleware.MaxRuns, "ReplayBuffer": cfg.Middleware.ReplayBuffer,
+	} {
+		if n < 0 {
+			add("Middleware.%s %d is negative: leave it 0 for the default", field, n)
+		}
+	}
 	hold := cmp.Or(cfg.Router.HoldTimeout, defaultHoldTimeout)
 	if idle := cfg.SessionIdleTimeout; idle > 0 && idle <= hold {
 		add("SessionIdleTimeout (SESSION_IDLE_TIMEOUT) %v is not longer than Router.HoldTimeout (SHARD_HOLD_TIMEOUT) %v: a player who waits for a shard would be logged out", idle, hold)

@@ -42,11 +42,12 @@ func TestOpenNamesEveryProblem(t *testing.T) {
 				SessionIdleTimeout:  -1,
 				Router:              shardrouter.Config{Shards: []shardrouter.Shard{{Name: "Server 1", DSN: downDSN}}},
 				Sessions:            sessionstore.Config{Timeout: -1, RetryAfter: -1},
-				Middleware:          middleware.Config{Router: new(shardrouter.Router), ClaimTimeout: -1, RetryAfter: -1},
+				Middleware:          middleware.Config{Router: new(shardrouter.Router), ClaimTimeout: -1, RetryAfter: -1, MaxRuns: -1, ReplayBuffer: -1},
 			},
 			[]string{
 				"RedisURL", "sentinel", "SessionLifetime", "SessionIdleTimeout", "Name", "Middleware.Router",
 				"Sessions.Timeout", "Sessions.RetryAfter", "Middleware.ClaimTimeout", "Middleware.RetryAfter",
+				"Middleware.MaxRuns", "Middleware.ReplayBuffer",
 			},
 		},
 		{

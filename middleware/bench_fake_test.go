@@ -22,6 +22,9 @@ func (s *still) Shard() string                                             { ret
 func (s *still) ReleaseAfter(_ context.Context, cancel context.CancelFunc) { cancel() }
 func (s *still) Detour() bool                                              { return false }
 func (s *still) Alive() bool                                               { return true }
+func (s *still) Lost() bool                                                { return false }
+func (s *still) OnlyRead(context.Context) bool                             { return true }
+func (s *still) Changed(context.Context) bool                              { return false }
 func (s *still) Release()                                                  {}
 func (s *still) Acquire(context.Context, string) (middleware.Lease, error) { return s, nil }
 

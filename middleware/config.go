@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,11 @@ import (
 	"time"
 
 	"github.com/shardhop/shardhop/shardrouter"
+)
+
+const (
+	defaultMaxRuns      = 2
+	defaultReplayBuffer = 64 << 10
 )
 
 // Config configures [New]. Sessions and Router are required.
@@ -30,6 +36,13 @@ type Config struct {
 	// RetryAfter is what a 503 tells the client to wait, rounded up to whole
 	// seconds. Default 1s.
 	RetryAfter time.Duration
+	// MaxRuns bounds how often the handler may run for one request; see the
+	// package documentation on replay. Default 2; 1 turns replay off.
+	MaxRuns int
+	// ReplayBuffer is how many bytes of a failed answer's body are held back
+	// until it is known whether the handler runs again; a longer answer goes
+	// out as it is. Default 64 KiB.
+	ReplayBuffer int
 	// ErrorHandler answers when no connection can be had, and for WriteError.
 	// err names shards and nodes: it is for the log only, where it already
 	// stands. Default: 503 as application/problem+json, or a maintenance page
@@ -55,6 +68,9 @@ type Observer struct {
 	// Reassigned is called when a session names a shard that is not
 	// configured, or is in another group by now; to serves it instead.
 	Reassigned func(unknown, to string)
+	// Replayed is called when a request is about to run again, on the shard to,
+	// since its connection to from went.
+	Replayed func(from, to string)
 	// Refused is called when a request is answered for want of a connection, by
 	// the middleware or by WriteError; not for clients that went away.
 	Refused func(err error)
@@ -69,6 +85,10 @@ func (cfg *Config) validate(groups []string) string {
 		return "Config.ClaimTimeout is negative: leave it zero for the default"
 	case cfg.RetryAfter < 0:
 		return "Config.RetryAfter is negative: leave it zero for the default"
+	case cfg.MaxRuns < 0:
+		return "Config.MaxRuns is negative: leave it zero for the default, or set it to 1 to run nothing again"
+	case cfg.ReplayBuffer < 0:
+		return "Config.ReplayBuffer is negative: leave it zero for the default"
 	}
 	return ""
 }
@@ -84,6 +104,8 @@ func (cfg Config) withDefaults(groups []string) Config {
 	if cfg.RetryAfter == 0 {
 		cfg.RetryAfter = time.Second
 	}
+	cfg.MaxRuns = cmp.Or(cfg.MaxRuns, defaultMaxRuns)
+	cfg.ReplayBuffer = cmp.Or(cfg.ReplayBuffer, defaultReplayBuffer)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}

@@ -26,6 +26,12 @@ func TestNewPanics(t *testing.T) {
 		"RetryAfter is negative": func() {
 			middleware.NewOn(middleware.Config{Sessions: store, RetryAfter: -1}, fleet, fleet)
 		},
+		"MaxRuns is negative": func() {
+			middleware.NewOn(middleware.Config{Sessions: store, MaxRuns: -1}, fleet, fleet)
+		},
+		"ReplayBuffer is negative": func() {
+			middleware.NewOn(middleware.Config{Sessions: store, ReplayBuffer: -1}, fleet, fleet)
+		},
 	} {
 		if text := panicOf(fn); !strings.Contains(text, want) {
 			t.Errorf("panics with %q, want %q in it", text, want)

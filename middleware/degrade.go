@@ -70,16 +70,36 @@ func verdictOn(err error) verdict {
 // written. Without the middleware it answers as its defaults would.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if s, ok := r.Context().Value(seatKey{}).(*seat); ok {
-		s.mount.refuse(w, r, err)
+		s.mount.refuseIn(s.answer, w, r, err)
 		return
 	}
 	(&mount{cfg: Config{}.withDefaults(nil)}).refuse(w, r, err)
+}
+
+// refuseIn is refuse for a handler. An answer that is held back is reported
+// when it goes out, since the request may be served after all.
+func (m *mount) refuseIn(a *answer, w http.ResponseWriter, r *http.Request, err error) {
+	v := verdictOn(err)
+	if !a.mayHold(v.status) {
+		m.refuse(w, r, err)
+		return
+	}
+	m.answer(v, w, r, err)
+	if report := func() { m.logRefusal(r, v, err) }; a.held != nil {
+		a.held.report = report
+	} else { // the application's ErrorHandler answered otherwise
+		report()
+	}
 }
 
 // refuse logs err with all that it carries, and answers with nothing of it.
 func (m *mount) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	v := verdictOn(err)
 	m.logRefusal(r, v, err)
+	m.answer(v, w, r, err)
+}
+
+func (m *mount) answer(v verdict, w http.ResponseWriter, r *http.Request, err error) {
 	if m.cfg.ErrorHandler != nil {
 		m.cfg.ErrorHandler(w, r, err)
 		return

@@ -47,6 +47,7 @@ type fleet struct {
 	last   *loan
 	// detours: leases of another shard are not to be stored.
 	detours bool
+	wrote   bool  // something but reads ran on a lease
 	err     error // what Lease answers instead
 	// onLease and onRelease run without mu.
 	onLease   func(ctx context.Context, rt middleware.Route)
@@ -126,6 +127,12 @@ func (f *fleet) Acquire(_ context.Context, shard string) (middleware.Lease, erro
 	return f.lendLocked(shard), nil
 }
 
+func (f *fleet) OnlyRead(context.Context) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.wrote
+}
+
 func (f *fleet) unavailable(group string, shards ...string) error {
 	err := &shardrouter.UnavailableError{Group: group, Cause: shardrouter.ErrUnavailable}
 	for _, s := range shards {
@@ -157,11 +164,13 @@ type loan struct {
 	conn  *sql.Conn
 	once  sync.Once
 	dead  atomic.Bool
+	lost  atomic.Bool
 }
 
 func (l *loan) Conn() *sql.Conn { return l.conn }
 func (l *loan) Shard() string   { return l.shard }
 func (l *loan) Alive() bool     { return !l.dead.Load() }
+func (l *loan) Lost() bool      { return l.lost.Load() }
 func (l *loan) Detour() bool    { return l.fleet.detours }
 func (l *loan) Release()        { l.ReleaseAfter(context.Background(), func() {}) }
 
@@ -185,6 +194,8 @@ type sessions struct {
 	claims []middleware.Route
 	// claim runs before every claim, without mu. An error of it is the store's.
 	claim func(ctx context.Context, next middleware.Route) error
+	// changed is what Changed says.
+	changed bool
 }
 
 type scopeKey struct{}
@@ -248,6 +259,8 @@ func (s *sessions) Claim(ctx context.Context, next middleware.Route) (middleware
 	sc.route = s.stored
 	return s.stored, nil
 }
+
+func (s *sessions) Changed(context.Context) bool { return s.changed }
 
 func (s *sessions) Key(context.Context) string { return "key" }
 

@@ -11,6 +11,8 @@ import (
 type lender interface {
 	Lease(ctx context.Context, rt Route, key string) (lease, error)
 	Acquire(ctx context.Context, shard string) (lease, error)
+	// OnlyRead: see shardrouter.OnlyRead.
+	OnlyRead(ctx context.Context) bool
 }
 
 // layout tells which shards are configured; see shardrouter.Router.
@@ -24,6 +26,7 @@ type lease interface {
 	Conn() *sql.Conn
 	Shard() string
 	Alive() bool
+	Lost() bool
 	Detour() bool
 	Release()
 	ReleaseAfter(ctx context.Context, cancel context.CancelFunc)
@@ -39,6 +42,8 @@ func (p pools) Lease(ctx context.Context, rt Route, key string) (lease, error) {
 func (p pools) Acquire(ctx context.Context, shard string) (lease, error) {
 	return lent(p.router.Acquire(ctx, shard))
 }
+
+func (p pools) OnlyRead(ctx context.Context) bool { return shardrouter.OnlyRead(ctx) }
 
 // lent keeps a nil *Lease from becoming a lease that is not nil.
 func lent(l *shardrouter.Lease, err error) (lease, error) {

@@ -37,6 +37,7 @@ func TestLive(t *testing.T) {
 		{"event streams", liveStreams},
 		{"transaction moves", liveTx},
 		{"frozen under a statement", liveFrozen},
+		{"replay", liveReplay},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, newWorld(t, server)) })
 	}

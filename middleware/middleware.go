@@ -17,6 +17,9 @@ type Route = route.Route
 // A store may also have ClaimLater(ctx, next) bool. It is called after a Claim
 // of a rotation that failed; true says that the store keeps next, stores it
 // when it can, and serves the session by it until then.
+//
+// And it may have Changed(ctx) bool, which reports whether the request has
+// changed anything in its session. Without it no request is run again.
 type Sessions interface {
 	// Route returns the route of the request's session, with what Claim has
 	// changed in this request. False: the session has none, or there is no
@@ -54,6 +57,8 @@ type mount struct {
 	cfg    Config
 	lender lender
 	layout layout
+	// changes is nil when the session store cannot tell.
+	changes changes
 }
 
 func newMount(cfg Config, ln lender, lo layout) *mount {
@@ -64,7 +69,9 @@ func newMount(cfg Config, ln lender, lo layout) *mount {
 	if wrong := cfg.validate(groups); wrong != "" {
 		panic("middleware: " + wrong)
 	}
-	return &mount{cfg: cfg.withDefaults(groups), lender: ln, layout: lo}
+	m := &mount{cfg: cfg.withDefaults(groups), lender: ln, layout: lo}
+	m.changes, _ = cfg.Sessions.(changes)
+	return m
 }
 
 func (m *mount) wrap(next http.Handler) http.Handler {
@@ -74,7 +81,7 @@ func (m *mount) wrap(next http.Handler) http.Handler {
 }
 
 // serve seats the request, runs the handler and clears the seat. Nothing here
-// recovers a panic: the deferred end does its work and the panic goes on.
+// recovers a panic: the deferred calls do their work and the panic goes on.
 func (m *mount) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	s := m.newSeat(r.Context())
 	defer s.end()
@@ -84,7 +91,9 @@ func (m *mount) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 			return
 		}
 	}
-	ans := &answer{seat: s, base: w}
-	defer ans.finish()
-	next.ServeHTTP(ans.wrap(), r.WithContext(s.ctx))
+	a := &answer{seat: s, base: w, original: m.remember(s, w, r)}
+	a.serve(next, r.WithContext(s.ctx))
+	if a.held != nil {
+		m.replay(a, next)
+	}
 }

@@ -29,6 +29,7 @@ func Move(ctx context.Context, shard string) error {
 }
 
 func (s *seat) assign(ctx context.Context, group string) error {
+	s.steer()
 	if !slices.Contains(s.mount.layout.Groups(), group) {
 		return fmt.Errorf("%w: %q", shardrouter.ErrUnknownGroup, group)
 	}
@@ -75,6 +76,7 @@ func (s *seat) assignOnce(ctx context.Context, group string) (lease, Route, erro
 }
 
 func (s *seat) move(ctx context.Context, shard string) error {
+	s.steer()
 	group, ok := s.mount.layout.GroupOf(shard)
 	if !ok {
 		return fmt.Errorf("%w: %q", shardrouter.ErrUnknownShard, shard)

@@ -18,6 +18,10 @@ type seat struct {
 	// not cut off.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// outer is the seat of another mount around this one, if there is any.
+	outer *seat
+	// answer is what the handler gets to write to.
+	answer *answer
 	// named is the shard that the session named when the request came in.
 	named string
 	// turn holds one token for whoever takes or replaces the lease. It is held
@@ -39,6 +43,12 @@ type seat struct {
 	// fresh is the group in which this request made, and stored, the session's
 	// first assignment, for as long as that stands.
 	fresh string
+	// steered: the handler called Assign or Move, or another mount within this
+	// one took part.
+	steered bool
+	// cut: the connection of the last lease that was given back had gone; see
+	// shardrouter.Lease.Lost.
+	cut   bool
 	ended bool
 }
 
@@ -46,10 +56,21 @@ func (m *mount) newSeat(parent context.Context) *seat {
 	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
 	ctx, cancel := context.WithCancel(shardrouter.Track(parent))
 	s.ctx, s.cancel = context.WithValue(ctx, seatKey{}, s), cancel
+	if s.outer, _ = parent.Value(seatKey{}).(*seat); s.outer != nil {
+		s.outer.steer()
+	}
 	if rt, ok := m.cfg.Sessions.Route(parent); ok {
 		s.named = rt.Shard
 	}
 	return s
+}
+
+// successor returns a seat for another run of the request, under the context
+// that the first one got.
+func (s *seat) successor(parent context.Context) *seat {
+	next := s.mount.newSeat(parent)
+	next.named = s.named
+	return next
 }
 
 // acquire returns the present lease, and takes one first if there is none. Of
@@ -68,6 +89,7 @@ func (s *seat) acquire(ctx context.Context) (lease, error) {
 	}
 	l, ch, err := s.take(ctx, s.route(ctx))
 	if err != nil {
+		s.forgive()
 		return nil, err
 	}
 	return l, s.install(ctx, l, ch)
@@ -171,8 +193,43 @@ func (s *seat) end() {
 
 func (s *seat) vacateLocked() lease {
 	l := s.lease
+	if l != nil {
+		s.cut = l.Lost()
+	}
 	s.lease = nil
 	return l
+}
+
+// lostLease reports whether the connection of the present lease, or of the last,
+// is gone.
+func (s *seat) lostLease() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease != nil {
+		return s.lease.Lost()
+	}
+	return s.cut
+}
+
+// forgive forgets the loss of a connection: the router has looked for another
+// in vain since, and another run would fare no better.
+func (s *seat) forgive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = false
+}
+
+// steer notes that the route was changed by other hands than this mount's.
+func (s *seat) steer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steered = true
+}
+
+func (s *seat) isSteered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.steered
 }
 
 // servedBy names the shard of the present lease, or of the last.

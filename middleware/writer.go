@@ -13,30 +13,57 @@ import (
 	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
-// answer watches what the handler does with the response, for three reasons:
-// the shard's name belongs into the header of whatever is sent first, and an
-// event stream or a hijacked socket lives too long to hold a connection.
+// answer watches what the handler does with the response in one run, for four
+// reasons: the shard's name belongs into the header of whatever is sent first,
+// an event stream or a hijacked socket lives too long to hold a connection, and
+// an answer that only tells of a lost connection is held back for a replay.
 type answer struct {
-	seat *seat
-	base http.ResponseWriter
-	sent atomic.Bool // the header has left, or the socket is the handler's
+	seat     *seat
+	base     http.ResponseWriter
+	original *original   // nil when the request must not run again
+	before   int         // runs of the handler before this one
+	sent     atomic.Bool // the header has left, or the socket is the handler's
+	// left: something that is not the answer has reached the client, or the
+	// connection to it was changed, so that no other run may begin.
+	left     bool
+	held     *held // nil unless the answer is held back
+	returned bool
+}
+
+// serve runs the handler.
+func (a *answer) serve(next http.Handler, r *http.Request) {
+	a.seat.answer = a
+	defer a.finish()
+	next.ServeHTTP(a.wrap(), r)
+	a.returned = true
 }
 
 // wrap returns a writer with the optional interfaces of the base.
 func (a *answer) wrap() http.ResponseWriter {
 	return httpsnoop.Wrap(httpanswer.Controllable(a.base), httpsnoop.Hooks{
-		WriteHeader: a.writeHeader,
-		Write:       a.write,
-		WriteString: a.writeString,
-		ReadFrom:    a.readFrom,
-		Flush:       a.flush,
-		FlushError:  a.flushError,
-		Hijack:      a.hijack,
+		WriteHeader:      a.writeHeader,
+		Write:            a.write,
+		WriteString:      a.writeString,
+		ReadFrom:         a.readFrom,
+		Flush:            a.flush,
+		FlushError:       a.flushError,
+		Hijack:           a.hijack,
+		Push:             a.push,
+		EnableFullDuplex: a.enableFullDuplex,
 	})
 }
 
-// begin runs just before the header leaves.
+// begin runs just before the header leaves, and sends on what was held back.
 func (a *answer) begin() {
+	if a.held != nil {
+		a.pass()
+		return
+	}
+	a.announce()
+}
+
+// announce runs just before the header leaves.
+func (a *answer) announce() {
 	if a.sent.Swap(true) {
 		return
 	}
@@ -47,8 +74,14 @@ func (a *answer) begin() {
 }
 
 // finish names the shard on an answer that the handler left to net/http, or to
-// whoever recovers its panic.
+// whoever recovers its panic. What was held back before a panic goes out.
 func (a *answer) finish() {
+	if a.held != nil {
+		if !a.returned {
+			a.pass()
+		}
+		return
+	}
 	if !a.sent.Swap(true) {
 		a.nameShard()
 	}
@@ -75,7 +108,12 @@ func isEventStream(h http.Header) bool {
 
 func (a *answer) writeHeader(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 	return func(status int) {
-		if !httpanswer.IsInterim(status) {
+		switch {
+		case httpanswer.IsInterim(status):
+			a.left = true
+		case a.hold(status):
+			return
+		default:
 			a.begin()
 		}
 		next(status)
@@ -84,6 +122,10 @@ func (a *answer) writeHeader(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHead
 
 func (a *answer) write(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 	return func(b []byte) (int, error) {
+		if a.keep(len(b)) {
+			a.held.body = append(a.held.body, b...)
+			return len(b), nil
+		}
 		a.begin()
 		return next(b)
 	}
@@ -91,6 +133,10 @@ func (a *answer) write(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
 
 func (a *answer) writeString(next httpsnoop.WriteStringFunc) httpsnoop.WriteStringFunc {
 	return func(s string) (int, error) {
+		if a.keep(len(s)) {
+			a.held.body = append(a.held.body, s...)
+			return len(s), nil
+		}
 		a.begin()
 		return next(s)
 	}
@@ -120,6 +166,9 @@ func (a *answer) flushError(next httpsnoop.FlushErrorFunc) httpsnoop.FlushErrorF
 // hijack gives the connection back once the socket is the handler's.
 func (a *answer) hijack(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 	return func() (net.Conn, *bufio.ReadWriter, error) {
+		if a.held != nil {
+			a.pass()
+		}
 		conn, rw, err := next()
 		if err == nil {
 			a.sent.Store(true)
