@@ -1,6 +1,7 @@
 package shardrouter_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -103,7 +104,7 @@ func members(servers ...*lab.MariaDBServer) []shardrouter.Shard {
 // start makes a router and waits until it knows all its shards.
 func start(t *testing.T, cfg shardrouter.Config) *shardrouter.Router {
 	t.Helper()
-	cfg.Logger, cfg.HealthInterval = quiet(), 100*time.Millisecond
+	cfg.Logger, cfg.HealthInterval = quiet(), cmp.Or(cfg.HealthInterval, 100*time.Millisecond)
 	router, err := shardrouter.New(cfg)
 	if err != nil {
 		t.Fatal(err)

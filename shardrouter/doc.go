@@ -39,6 +39,24 @@
 // probed, the route's own first, and the first that answers serves: what stands
 // in a cache never locks anybody out of servers that work.
 //
+// # Copies
+//
+// Shards whose servers are members of one Galera cluster hold the same rows:
+// they are copies; see [Router.Copies]. A probe reads of which cluster a server
+// is a member, the health key tells all instances, and a server that dies
+// counts as what it said last. What is not proved is no copy.
+//
+// A member applies what another committed a moment later. So the first lease
+// that a session gets on another shard than its route names, by rotation,
+// drain, deliberate move, detour or first assignment, has waited on its
+// connection until the server has applied what the cluster had committed. It
+// waits within the time of the attempt, and a server that cannot catch up in it
+// is passed over. A session that stays where it is waits for nothing, unless
+// this instance has just served somebody beside the route: the way back from a
+// detour, and the new shard of a session whose earlier request was still
+// running on the old one, wait once. What other instances served is not known
+// here.
+//
 // # Life of a shard's connections
 //
 //	         attempt failed, slow or probe failed

@@ -11,6 +11,7 @@ const (
 	erBadDB                    = 1049
 	erServerShutdown           = 1053
 	erDupEntry                 = 1062
+	erParseError               = 1064
 	erNoSuchThread             = 1094
 	erUnknownError             = 1105
 	erHostIsBlocked            = 1129

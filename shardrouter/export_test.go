@@ -51,6 +51,9 @@ func (r *Router) OpenServerConns(shard string) int {
 	return r.pools[shard].db.Stats().OpenConnections
 }
 
+// CausalSession is the way to catch up on a server without SET STATEMENT.
+func (l *Lease) CausalSession(ctx context.Context) error { return l.server.causalSession(ctx) }
+
 // AttemptsOf returns the attempts that err carries.
 func AttemptsOf(err error) []Attempt {
 	var u *UnavailableError

@@ -45,7 +45,9 @@ func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (intro
 		row, err := queryRow(ctx, conn, ask.query, ask.columns)
 		if err == nil {
 			n.manners.Store(int32(i))
-			return introduced(row), nil
+			in := introduced(row)
+			n.galera.Store(&in.galera)
+			return in, nil
 		}
 		if !notUnderstood(err) || i == len(introductions)-1 {
 			return introduction{}, err

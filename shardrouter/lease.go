@@ -22,6 +22,7 @@ type Lease struct {
 	place    *ramp   // see bulkhead.enter
 	holder   *holder // nil when the context was not tracked
 	detour   bool    // set before the lease is handed out
+	began    int64   // the count of the group's passages when it was asked for
 	released atomic.Bool
 	wrote    atomic.Bool // see OnlyRead
 	ending   ending      // see Lost
@@ -94,6 +95,7 @@ func (l *Lease) ReleaseAfter(ctx context.Context, cancel context.CancelFunc) {
 	if stuck := !l.giveBack(); leaked || stuck {
 		l.reportLeak()
 	}
+	l.settleUp()
 	l.holder.remove(l)
 	l.pool.back(l)
 }

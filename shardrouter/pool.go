@@ -28,7 +28,12 @@ type pool struct {
 	outcomes  outcomeTable
 	pingAfter time.Duration // see pingAfter
 
-	clusters clusters // of the nodes; safe for any goroutine
+	clusters clusters  // of the nodes; safe for any goroutine
+	passages *passages // shared with the other shards of the group
+	// left is the count of passages at which a session last went on from here,
+	// caughtUp the one up to which the shard has applied what the others wrote.
+	left, caughtUp atomic.Int64
+
 	era      atomic.Pointer[era]
 	emptying atomic.Bool // see heedDrain; changed under keeping
 	counter  counters
@@ -51,13 +56,16 @@ type evidence interface {
 	Suspect(shard, reason string)
 	Succeeded(shard string)
 	Drained(shard string) bool
+	// Copies is Router.Copies.
+	Copies(a, b string) bool
 	// Pace is how fast this instance may open connections to a shard that is
 	// back from an outage; false: it is not back.
 	Pace(shard string) (pace, bool)
 }
 
-func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
+func newPool(shard Shard, cfg *Config, e evidence, ps *passages) (*pool, error) {
 	p := &pool{
+		passages:  ps,
 		shard:     shard,
 		cfg:       cfg,
 		evidence:  e,
@@ -88,7 +96,7 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration, nested bool) (*Lease, error) {
 	start := time.Now()
 	p.heedDrain()
-	e := p.era.Load()
+	e, began := p.era.Load(), p.passages.count.Load()
 	place, err := p.bulkhead.enter(ctx, e, deadline, nested)
 	if err != nil {
 		return nil, p.failed(ctx, e, start, err)
@@ -99,7 +107,7 @@ func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration
 		p.bulkhead.leave(place)
 		return nil, p.failed(ctx, e, start, err)
 	}
-	lease.place = place
+	lease.place, lease.began = place, began
 	p.counter.leases.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,6 +199,8 @@ func (p *pool) failed(ctx context.Context, e *era, start time.Time, err error) e
 		a.Verdict = VerdictBusy
 	case e.ended():
 		a.Verdict, a.Err = VerdictUnreachable, ErrShardDown
+	case errors.Is(err, errBehind):
+		a.Verdict = VerdictUnreachable
 	case errors.Is(err, context.DeadlineExceeded):
 		a.Verdict, a.Err = VerdictUnreachable, errAttemptTimeout
 	default:

@@ -66,8 +66,12 @@ func New(cfg Config) (*Router, error) {
 }
 
 func (r *Router) openPools() error {
+	groups := make(map[string]*passages)
 	for i, s := range r.cfg.Shards {
-		p, err := newPool(s, &r.cfg, requestEvidence{r})
+		if groups[s.Group] == nil {
+			groups[s.Group] = new(passages)
+		}
+		p, err := newPool(s, &r.cfg, requestEvidence{r}, groups[s.Group])
 		if err != nil {
 			r.closePools()
 			return fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
@@ -142,13 +146,15 @@ func (r *Router) GroupOf(shard string) (string, bool) {
 }
 
 // Acquire lends a connection of exactly this shard, for work without a
-// session. A shard that is known to be down is probed first.
+// session: one that has applied what its cluster had committed by then. A shard
+// that is known to be down is probed first.
 func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
 	p, ok := r.pools[shard]
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownShard, shard)
 	}
 	s := r.newSearch(ctx, Route{Group: p.shard.Group, Shard: shard}, []Shard{p.shard}, "")
+	s.arriving = true
 	return s.run(ctx)
 }
 

@@ -39,6 +39,8 @@ type search struct {
 	ring   []Shard // the shards that may serve, in rotation order
 	key    string
 	picked bool // route.Shard was picked by this search
+	// arriving: whoever asks names the shard, and may come from another one.
+	arriving bool
 	// misplaced is the shard that the route came with, if it is not configured
 	// in the route's group.
 	misplaced string
@@ -139,13 +141,35 @@ func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error
 		return nil, ctx.Err()
 	}
 	p := s.r.pools[shard]
+	ends := time.Now().Add(share)
 	lease, err := p.lend(ctx, s.deadline, share, s.holder.holds(p))
+	if err == nil {
+		err = s.arrive(ctx, lease, ends)
+	}
 	if err == nil {
 		s.holder.add(lease)
 		s.served(ctx, lease)
 		return lease, nil
 	}
 	return nil, s.judge(shard, err)
+}
+
+// arrive has a lease catch up with its cluster, unless the session has been on
+// this shard all along. One that cannot goes back, and is a failed attempt.
+func (s *search) arrive(ctx context.Context, l *Lease, ends time.Time) error {
+	stayed := l.Shard() == s.route.Shard && !s.picked && !s.arriving
+	if stayed && !l.pool.behind() {
+		return nil
+	}
+	limited, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	start := time.Now()
+	err := l.catchUp(limited)
+	if err == nil {
+		return nil
+	}
+	l.Release()
+	return l.pool.failed(ctx, l.server.era, start, &nodeError{l.Node(), err})
 }
 
 // settled waits for the verdict on a suspected shard, and reports whether it
@@ -237,6 +261,7 @@ func (s *search) served(ctx context.Context, l *Lease) {
 		}
 	case !s.picked && from != to:
 		l.detour = s.mayBeOursAlone(ctx, from)
+		s.r.pools[from].leave()
 		s.r.pools[from].counter.rotatedAway.Add(1)
 		if observer.Rotated != nil {
 			observer.Rotated(from, to)

@@ -64,9 +64,9 @@ func (l *Lease) proves(row *outcome) bool {
 	return l.holdsRowsOf(row.shard)
 }
 
-// holdsRowsOf reports whether the lease's shard is known to hold the rows of
-// another synchronously.
-func (l *Lease) holdsRowsOf(shard string) bool { return l.Shard() == shard }
+// holdsRowsOf reports whether the lease's shard is proved to hold the rows of
+// another; see Router.Copies.
+func (l *Lease) holdsRowsOf(shard string) bool { return l.pool.evidence.Copies(l.Shard(), shard) }
 
 // settle makes one try at finding out; unknown: in vain.
 func (l *Lease) settle(ctx context.Context, row *outcome, doubt txEnd) txEnd {

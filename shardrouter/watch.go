@@ -13,6 +13,7 @@ type requestEvidence struct{ r *Router }
 func (e requestEvidence) Suspect(shard, reason string) { e.r.health.Suspect(shard, reason) }
 func (e requestEvidence) Succeeded(shard string)       { e.r.health.Succeeded(shard) }
 func (e requestEvidence) Drained(shard string) bool    { return drained(e.r.health.View(shard)) }
+func (e requestEvidence) Copies(a, b string) bool      { return e.r.Copies(a, b) }
 
 func (e requestEvidence) Pace(shard string) (pace, bool) {
 	if !usable(e.r.health.View(shard)) {
