@@ -56,5 +56,5 @@ func ExampleConfigFrom() {
 	// Output:
 	// SHARD_POLICY: "random", want one of weighted, round_robin, least_conns
 	// SESSION_LIFETIME: "1 day", want a duration of more than 0, such as 500ms, 5s or 1m30s
-	// REDIS_URL: malformed, or with an unknown option (not shown, since it may hold a password): want redis://[user:password@]host:port[/db], rediss://… or unix:///path (standalone only), further hosts as ?addr=host:port&addr=host:port
+	// REDIS_URL: malformed, or with an unknown option (not shown, since it may hold a password): want redis://[user:password@]host:port[/db], rediss://… or unix:///path (standalone only), further hosts as ?addr=host:port&addr=host:port, ports from 1 to 65535
 }

@@ -3,7 +3,6 @@ package shardhop
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,17 +20,13 @@ const (
 	RedisSentinel   RedisMode = "sentinel"   // the hosts are sentinels
 )
 
-// redisURLForm is what a URL has to look like, in words for an error.
-const redisURLForm = "redis://[user:password@]host:port[/db], rediss://… or unix:///path (standalone only), " +
-	"further hosts as ?addr=host:port&addr=host:port"
-
 // dialRedis makes a client. It connects to nothing yet.
 type dialRedis func() redis.UniversalClient
 
 // parseRedis reads a URL and adds the recommended options, which those of the
 // URL override.
 func parseRedis(rawURL string, mode RedisMode, sentinelMaster string) (dialRedis, error) {
-	if !namesHost(rawURL) {
+	if !isPlausible(rawURL, mode) {
 		return nil, errRedisURL
 	}
 	switch mode {
@@ -90,13 +85,6 @@ func parseSentinel(rawURL, master string) (dialRedis, error) {
 		&opts.DialerRetries, &opts.ContextTimeoutEnabled, &opts.DisableIdentity,
 	}.recommend(redis.UniversalOptions{MasterName: opts.MasterName})
 	return func() redis.UniversalClient { return bounded(redis.NewFailoverClient(opts), opts.ReadTimeout) }, nil
-}
-
-// namesHost reports whether a URL says where the server is. go-redis takes one
-// without a host for localhost, which hides a variable that was cut short.
-func namesHost(rawURL string) bool {
-	u, err := url.Parse(rawURL)
-	return err == nil && (u.Hostname() != "" || u.Scheme == "unix")
 }
 
 // knobs are the options that the three kinds of client have in common.

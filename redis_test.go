@@ -3,6 +3,8 @@ package shardhop_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -38,6 +40,23 @@ func TestRedisURLErrorsKeepTheSecret(t *testing.T) {
 		{"option out of form", "redis://u:hunter2@localhost?read_timeout=hunter2", "", "", "want redis://"},
 		{"cluster over a socket", "unix:///hunter2", "cluster", "", "standalone only"},
 		{"further host without port", "redis://u:hunter2@a?addr=hunter2", "cluster", "", "addr=host:port"},
+		{"port that cannot be", "redis://u:hunter2@a:65536", "", "", "want redis://"},
+		{"port 0", "redis://u:hunter2@a:0", "", "", "want redis://"},
+		{"port cut off", "redis://u:hunter2@a:", "", "", "want redis://"},
+		{"port of words", "redis://u:hunter2@a:hunter2", "", "", "want redis://"},
+		{"further host whose port cannot be", "redis://u:hunter2@a?addr=b:99999", "cluster", "", "1 to 65535"},
+		{"further sentinel without a name", "redis://u:hunter2@a?addr=:26379", "sentinel", "m", "want redis://"},
+		{"database below zero", "redis://u:hunter2@a/-1", "", "", "want redis://"},
+		{"database below zero as an option", "redis://u:hunter2@a?db=-1", "", "", "want redis://"},
+		{"a cluster has one database", "redis://u:hunter2@a/3", "cluster", "", "want redis://"},
+		{"host where a socket's path belongs", "unix://hunter2/redis.sock", "", "", "want redis://"},
+		{"socket without a path", "unix://u:hunter2@", "", "", "want redis://"},
+		{"fragment, as of a password with #", "redis://u:hunter2@a:6379#hunter2", "", "", "want redis://"},
+		{"no authority", "redis:hunter2", "", "", "want redis://"},
+		{"options cut off by a semicolon", "redis://u:hunter2@a?read_timeout=1s;hunter2=1", "", "", "want redis://"},
+		{"pool of less than nothing makes go-redis panic", "redis://u:hunter2@a?pool_size=-1", "", "", "want redis://"},
+		{"pool beyond all numbers", "redis://u:hunter2@a?pool_size=99999999999", "", "", "want redis://"},
+		{"no such protocol", "redis://u:hunter2@a?protocol=7", "", "", "want redis://"},
 		{"cluster's replicas lag", "redis://u:hunter2@a?read_only=true", "cluster", "", "from the master"},
 		{"sentinel without a master", "redis://u:hunter2@a", "sentinel", "", "master is missing"},
 		{"sentinel over a socket", "unix:///hunter2", "sentinel", "m", "standalone only"},
@@ -59,6 +78,43 @@ func TestRedisURLErrorsKeepTheSecret(t *testing.T) {
 				t.Errorf("error %q does not say %q", err, tt.reason)
 			}
 		})
+	}
+}
+
+// A configuration is printed at start-up by whoever looks for a mistake in it.
+func TestPrintedConfigKeepsTheSecret(t *testing.T) {
+	const secret = "hunter2"
+	tests := []struct{ url, shown, reason string }{
+		{"redis://u:hunter2@db.example:6379/2", "redis://xxxxx@db.example:6379/2", "a password"},
+		{"redis://hunter2@db.example", "redis://xxxxx@db.example", "a password in the place of the user"},
+		{"redis://a:1?addr=b:2&password=hunter2&username=hunter2", "redis://a:1?addr=b:2", "an account among a sentinel's options"},
+		{"redis://u:12?hunter2@localhost", "(malformed)", "cut at the wrong place"},
+		{"redis://u:12/hunter2@localhost", "(malformed)", "cut at the wrong place"},
+		{"", "RedisURL: ", "none"},
+	}
+	for _, tt := range tests {
+		mode := shardhop.RedisStandalone
+		if strings.Contains(tt.url, "addr=") {
+			mode = shardhop.RedisSentinel
+		}
+		cfg := shardhop.Config{RedisURL: tt.url, RedisMode: mode, RedisSentinelMaster: "game"}
+		var logged, asJSON strings.Builder
+		slog.New(slog.NewTextHandler(&logged, nil)).Info("start", "config", cfg, "pointer", &cfg)
+		slog.New(slog.NewJSONHandler(&asJSON, nil)).Info("start", "config", cfg)
+		for _, printed := range []string{
+			fmt.Sprint(cfg), fmt.Sprintf("%v", &cfg), fmt.Sprintf("%+v", cfg), fmt.Sprintf("%#v", cfg), fmt.Sprintf("%s", cfg),
+			fmt.Sprintf("%q", cfg), fmt.Sprintf("%+v", struct{ C shardhop.Config }{cfg}), logged.String(), asJSON.String(),
+		} {
+			if strings.Contains(printed, secret) {
+				t.Errorf("%s: shows the password: %s", tt.reason, printed)
+			}
+		}
+		if text := strings.ReplaceAll(fmt.Sprintf("%+v", cfg), "RedisURL:", "RedisURL: "); !strings.Contains(text, tt.shown) {
+			t.Errorf("%s: %s does not show %s", tt.reason, text, tt.shown)
+		}
+		if cfg.RedisURL != tt.url {
+			t.Error("printing changed the configuration")
+		}
 	}
 }
 
