@@ -126,6 +126,68 @@ func TestCertificateOfAStranger(t *testing.T) {
 	}
 }
 
+// Every server of a set is reached by TLS: members of a cluster that only other
+// members name, sentinels, and the master that they name, before and after a
+// failover.
+func TestTLSToEveryServerOfASet(t *testing.T) {
+	t.Parallel()
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster := lab.RedisCluster(t, 3, lab.WithCertificateOf(trusted))
+		first, _, _ := strings.Cut(cluster.URL(), "?") // the others are found
+		app, _ := application(t, map[string]string{"REDIS_URL": first, "REDIS_MODE": "cluster"})
+		for range 12 {
+			if answer := loggedIn(t, app).do("/"); !answer.isAda() {
+				t.Errorf("%d %q", answer.status, answer.body)
+			}
+		}
+		for _, node := range cluster.Nodes() {
+			wantOnlyTLS(t, node)
+			if n := node.Client().DBSize(t.Context()).Val(); n == 0 {
+				t.Errorf("node %s holds no session", node.Addr())
+			}
+		}
+	})
+	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
+		set := lab.RedisSentinel(t, lab.WithCertificateOf(trusted))
+		app, _ := application(t, map[string]string{
+			"REDIS_URL": set.URL(), "REDIS_MODE": "sentinel", "REDIS_SENTINEL_MASTER": lab.MasterName,
+		})
+		p := loggedIn(t, app)
+		if answer := p.do("/"); !answer.isAda() {
+			t.Errorf("%d %q", answer.status, answer.body)
+		}
+		wantOnlyTLS(t, set.Master())
+		set.AwaitReplicas()
+		set.FailOver((*lab.RedisServer).Kill)
+		lab.Eventually(t, 10*time.Second, "the player is back", func() bool { return p.do("/").isAda() })
+		wantOnlyTLS(t, set.Master())
+	})
+}
+
+// wantOnlyTLS checks that the clients of a server came by its TLS port, but for
+// those that the test itself opens.
+func wantOnlyTLS(t *testing.T, server *lab.RedisServer) {
+	t.Helper()
+	list, err := server.Client().ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byTLS := 0
+	for line := range strings.Lines(list) {
+		switch {
+		case strings.Contains(line, "laddr="+server.TLSAddr()+" "):
+			byTLS++
+		case strings.Contains(line, "cmd=evalsha") || strings.Contains(line, "cmd=hgetall"):
+			t.Errorf("a session came in the clear: %s", line)
+		}
+	}
+	if byTLS == 0 {
+		t.Errorf("nobody is connected to %s by TLS:\n%s", server.Addr(), list)
+	}
+}
+
 // Redis 7.0, which Debian 12 has, knows no CLIENT SETINFO and no maintenance
 // notifications; one before 6.0 knows no HELLO either.
 func TestOldServersStartSilently(t *testing.T) {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ const answerTimeout = time.Second
 // and Kill lose its data; WithArgs("--appendonly", "yes") keeps it.
 type RedisServer struct {
 	*Process
+
+	tlsAddr string // host:port for TLS; "" without
 }
 
 // Redis starts a redis-server that ends with t.
@@ -35,6 +38,19 @@ func Redis(t testing.TB, opts ...Option) *RedisServer {
 // newRedis returns a redis-server that is not started yet.
 func newRedis(t testing.TB, args ...string) *RedisServer {
 	t.Helper()
+	return newRedisWith(t, options{args: args})
+}
+
+// newRedisWith is newRedis, with TLS on a port beside the plain one if o has a
+// certificate.
+func newRedisWith(t testing.TB, o options) *RedisServer {
+	t.Helper()
+	var tlsArgs []string
+	tlsAddr := ""
+	if o.certificate != nil {
+		port := FreePort(t)
+		tlsArgs, tlsAddr = o.certificate.arguments(port), loopback(port)
+	}
 	path := program(t, "redis-server")
 	port := FreePort(t)
 	folder := workFolder(t, "redis")
@@ -45,16 +61,23 @@ func newRedis(t testing.TB, args ...string) *RedisServer {
 		"--dir", folder,
 		"--save", "",
 		"--appendonly", "no",
-	}, args)
+	}, tlsArgs, o.args)
 	addr := loopback(port)
-	return &RedisServer{newProcess(t, spec{
+	process := newProcess(t, spec{
 		name:   "redis-server",
 		addr:   addr,
 		folder: folder,
 		argv:   func() ([]string, error) { return argv, nil },
 		ready:  func() error { return pingRedis(addr) },
-	})}
+	})
+	return &RedisServer{Process: process, tlsAddr: tlsAddr}
 }
+
+// TLSAddr returns the server's host:port for TLS; "" if it takes none.
+func (s *RedisServer) TLSAddr() string { return s.tlsAddr }
+
+// peerAddr is the host:port under which servers tell each other of this one.
+func (s *RedisServer) peerAddr() string { return cmp.Or(s.tlsAddr, s.Addr()) }
 
 // startRedis starts servers at the same time.
 func startRedis(servers []*RedisServer) {
@@ -68,6 +91,19 @@ func startRedis(servers []*RedisServer) {
 
 // URL returns the server's address as redis://host:port.
 func (s *RedisServer) URL() string { return "redis://" + s.Addr() }
+
+// listURL puts the addresses of several servers into one URL.
+func listURL(servers []*RedisServer) string {
+	url := "redis://"
+	if servers[0].tlsAddr != "" {
+		url = "rediss://"
+	}
+	url += servers[0].peerAddr()
+	for i, server := range servers[1:] {
+		url += string("?&"[min(i, 1)]) + "addr=" + server.peerAddr()
+	}
+	return url
+}
 
 // Client returns a new client of the server, which is closed when the test
 // ends. Unlike a client with default options it obeys its context's deadline

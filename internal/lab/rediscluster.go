@@ -31,15 +31,17 @@ func RedisCluster(t testing.TB, masters int, opts ...Option) *ClusteredRedis {
 		// By default the bus is 10,000 above the port, where the kernel's
 		// outgoing connections are.
 		buses[i] = strconv.Itoa(FreePort(t))
-		c.nodes = append(c.nodes, newRedis(t, slices.Concat([]string{
+		o := collect(opts)
+		o.args = slices.Concat([]string{
 			"--cluster-enabled", "yes",
 			"--cluster-port", buses[i],
 			"--cluster-node-timeout", "2000",
-		}, collect(opts).args)...))
+		}, o.args)
+		c.nodes = append(c.nodes, newRedisWith(t, o))
 	}
 	startRedis(c.nodes)
 	for i, node := range c.nodes {
-		if err := join(t.Context(), node, i, masters, c.Addrs(), buses); err != nil {
+		if err := join(t.Context(), node, i, masters, c.peerAddrs(), buses); err != nil {
 			t.Fatalf("lab: cluster: %v", err)
 		}
 	}
@@ -87,12 +89,22 @@ func (c *ClusteredRedis) Addrs() []string {
 	return addrs
 }
 
+// peerAddrs returns the host:port under which the nodes know each other.
+func (c *ClusteredRedis) peerAddrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		addrs[i] = node.peerAddr()
+	}
+	return addrs
+}
+
 // Nodes returns the servers, to kill or to freeze. A node that is started again
 // has lost its keys and keeps its slots.
 func (c *ClusteredRedis) Nodes() []*RedisServer { return slices.Clone(c.nodes) }
 
-// URL returns the addresses in the form redis://a?addr=b&addr=c.
-func (c *ClusteredRedis) URL() string { return listURL(c.Addrs()) }
+// URL returns the addresses in the form redis://a?addr=b&addr=c, with rediss and
+// the TLS ports if there are any.
+func (c *ClusteredRedis) URL() string { return listURL(c.nodes) }
 
 // Client returns a new client of the cluster, which is closed when the test
 // ends.

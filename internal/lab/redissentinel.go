@@ -32,22 +32,25 @@ const (
 // promote a replica when the master has been silent for a second. Its methods
 // are for one goroutine at a time, but for Client, MasterAddr and URL.
 type SentinelRedis struct {
-	t         testing.TB
-	servers   []*RedisServer // the first is the first master
-	sentinels []*RedisServer
+	t           testing.TB
+	certificate *certificate   // nil: no TLS
+	servers     []*RedisServer // the first is the first master
+	sentinels   []*RedisServer
 }
 
 // RedisSentinel starts a master, its replicas and their sentinels, which end
-// with t. Options are for master and replicas.
+// with t. Arguments of options are for master and replicas.
 func RedisSentinel(t testing.TB, opts ...Option) *SentinelRedis {
 	t.Helper()
-	s := &SentinelRedis{t: t}
-	args := slices.Concat([]string{"--repl-diskless-sync-delay", "0"}, collect(opts).args)
-	master := newRedis(t, args...)
+	o := collect(opts)
+	s := &SentinelRedis{t: t, certificate: o.certificate}
+	o.args = slices.Concat([]string{"--repl-diskless-sync-delay", "0"}, o.args)
+	master := newRedisWith(t, o)
 	s.servers = []*RedisServer{master}
-	host, port, _ := net.SplitHostPort(master.Addr())
+	host, port, _ := net.SplitHostPort(master.peerAddr())
+	o.args = slices.Concat(o.args, []string{"--replicaof", host, port})
 	for range replicas {
-		s.servers = append(s.servers, newRedis(t, slices.Concat(args, []string{"--replicaof", host, port})...))
+		s.servers = append(s.servers, newRedisWith(t, o))
 	}
 	startRedis(s.servers)
 	Eventually(t, promotion, "the replicas follow", func() bool { return s.following() == replicas })
@@ -64,7 +67,7 @@ func (s *SentinelRedis) watch() {
 		var id [20]byte
 		_, _ = rand.Read(id[:])
 		ids[i] = hex.EncodeToString(id[:])
-		s.sentinels = append(s.sentinels, newSentinel(s.t))
+		s.sentinels = append(s.sentinels, newSentinel(s.t, s.certificate != nil))
 	}
 	for i, sentinel := range s.sentinels {
 		if err := os.WriteFile(sentinelFile(sentinel), []byte(s.config(i, ids)), 0o600); err != nil {
@@ -78,12 +81,15 @@ func (s *SentinelRedis) watch() {
 }
 
 // newSentinel returns a sentinel that is not started and has no file yet.
-func newSentinel(t testing.TB) *RedisServer {
+func newSentinel(t testing.TB, withTLS bool) *RedisServer {
 	t.Helper()
 	path := program(t, "redis-server")
 	addr := FreeAddr(t)
 	folder := workFolder(t, "sentinel")
 	s := &RedisServer{}
+	if withTLS {
+		s.tlsAddr = FreeAddr(t)
+	}
 	argv := func() ([]string, error) { return []string{path, sentinelFile(s), "--sentinel"}, nil }
 	s.Process = newProcess(t, spec{
 		name: "redis-sentinel", addr: addr, folder: folder, argv: argv,
@@ -103,17 +109,20 @@ func (s *SentinelRedis) config(i int, ids []string) string {
 		"port " + port,
 		"dir " + s.sentinels[i].spec.folder,
 		"sentinel myid " + ids[i],
-		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, spaced(s.servers[0].Addr()), sentinels/2+1),
+		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, spaced(s.servers[0].peerAddr()), sentinels/2+1),
 		fmt.Sprintf("sentinel down-after-milliseconds %s 1000", MasterName),
 		fmt.Sprintf("sentinel failover-timeout %s 2000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s %d", MasterName, replicas),
 	}
+	if s.certificate != nil {
+		lines = append(lines, s.tlsLines(i)...)
+	}
 	for _, replica := range s.servers[1:] {
-		lines = append(lines, fmt.Sprintf("sentinel known-replica %s %s", MasterName, spaced(replica.Addr())))
+		lines = append(lines, fmt.Sprintf("sentinel known-replica %s %s", MasterName, spaced(replica.peerAddr())))
 	}
 	for j, peer := range s.sentinels {
 		if j != i {
-			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s %s %s", MasterName, spaced(peer.Addr()), ids[j]))
+			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s %s %s", MasterName, spaced(peer.peerAddr()), ids[j]))
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -170,7 +179,7 @@ func (s *SentinelRedis) info(server *RedisServer) (string, error) {
 func (s *SentinelRedis) Master() *RedisServer {
 	addr := s.MasterAddr()
 	for _, server := range s.servers {
-		if server.Addr() != addr || server.PID() == 0 {
+		if server.peerAddr() != addr || server.PID() == 0 {
 			continue
 		}
 		if info, err := s.info(server); err == nil && hasLine(info, "role:master") {
@@ -180,7 +189,8 @@ func (s *SentinelRedis) Master() *RedisServer {
 	return nil
 }
 
-// MasterAddr returns the master's host:port as the first sentinel knows it.
+// MasterAddr returns the master's host:port as the first sentinel knows it: the
+// one for TLS, if there is any.
 func (s *SentinelRedis) MasterAddr() string {
 	s.t.Helper()
 	client := redis.NewSentinelClient(&redis.Options{Addr: s.sentinels[0].Addr(), ContextTimeoutEnabled: true})
@@ -273,8 +283,9 @@ func (s *SentinelRedis) awaitPromotion(old *RedisServer) {
 // Sentinels returns the sentinels, to kill or to freeze.
 func (s *SentinelRedis) Sentinels() []*RedisServer { return slices.Clone(s.sentinels) }
 
-// URL returns the sentinels' addresses in the form redis://a?addr=b&addr=c.
-func (s *SentinelRedis) URL() string { return listURL(s.addrs()) }
+// URL returns the sentinels' addresses in the form redis://a?addr=b&addr=c, with
+// rediss and the TLS ports if there are any.
+func (s *SentinelRedis) URL() string { return listURL(s.sentinels) }
 
 func (s *SentinelRedis) addrs() []string {
 	addrs := make([]string, len(s.sentinels))
@@ -295,15 +306,6 @@ func (s *SentinelRedis) Client() *redis.Client {
 	client := redis.NewFailoverClient(s.Options())
 	s.t.Cleanup(func() { _ = client.Close() })
 	return client
-}
-
-// listURL puts several addresses into one URL.
-func listURL(addrs []string) string {
-	url := "redis://" + addrs[0]
-	for i, addr := range addrs[1:] {
-		url += string("?&"[min(i, 1)]) + "addr=" + addr
-	}
-	return url
 }
 
 // hasLine reports whether one of the lines of an INFO is line.
