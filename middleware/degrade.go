@@ -32,6 +32,7 @@ var verdicts = [...]verdict{
 	{shardrouter.ErrShardDown, http.StatusServiceUnavailable, "unavailable", true},
 	{shardrouter.ErrUnknownGroup, http.StatusServiceUnavailable, "unavailable", true},
 	{shardrouter.ErrUnknownShard, http.StatusServiceUnavailable, "unavailable", true},
+	{shardrouter.ErrConnLost, http.StatusServiceUnavailable, "connection_lost", true},
 	{shardrouter.ErrClosed, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrNotStored, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrContended, http.StatusServiceUnavailable, "busy", true},

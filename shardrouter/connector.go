@@ -40,6 +40,8 @@ type node struct {
 	manners atomic.Int32
 	// galera is what it said when it was last asked; nil: it never was.
 	galera atomic.Pointer[bool]
+	// multi: a connection takes several statements at once.
+	multi bool
 }
 
 func newNode(cfg *mysql.Config) (*node, error) {
@@ -50,7 +52,7 @@ func newNode(cfg *mysql.Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{addr: cfg.Addr, dial: dial}, nil
+	return &node{addr: cfg.Addr, dial: dial, multi: cfg.MultiStatements}, nil
 }
 
 // connect opens one server connection.

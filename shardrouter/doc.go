@@ -116,6 +116,15 @@
 // After the server has ended a transaction by itself, its later statements are
 // refused with [ErrTxEnded], since they would run, and stay, outside of it.
 //
+// # How far a statement got
+//
+// A statement outside of [Tx] that ends because the connection went, or without
+// a certain answer, gives a [*StatementError] whose [Progress] says what is
+// known: it was not sent; it was, and provably only reads; it stood in a
+// transaction that is rolled back; or nobody knows. The wire counts what was
+// written and read, and is looked at before every statement, since a server
+// that has hung up gets none. Nothing is sent again.
+//
 // # What a lease promises
 //
 // A lease's connection is verified when it is handed out. It goes back clean:

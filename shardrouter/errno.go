@@ -3,6 +3,7 @@ package shardrouter
 // The numbers of the servers' errors that decide something, by the names that
 // their manuals give them.
 const (
+	erErrorOnWrite             = 1026 // of a log, when the transaction was prepared already
 	erCheckRead                = 1020 // MariaDB: the row changed since the snapshot; the transaction is rolled back
 	erConCount                 = 1040
 	erOutOfResources           = 1041
@@ -24,6 +25,7 @@ const (
 	erNetReadInterrupted       = 1159
 	erNetErrorOnWrite          = 1160
 	erNetWriteInterrupted      = 1161
+	erErrorDuringCommit        = 1180
 	erNewAbortingConnection    = 1184
 	erUnknownVariable          = 1193
 	erTooManyUserConnections   = 1203
@@ -33,10 +35,13 @@ const (
 	erOptionPreventsStatement  = 1290
 	erNoSuchFunction           = 1305
 	erQueryInterrupted         = 1317
+	erBinlogLoggingImpossible  = 1598
 	erReadOnlyTransaction      = 1792
 	erReadOnlyMode             = 1836
 	erConnectionKilled         = 1927 // MariaDB
+	erStatementTimeout         = 1969 // MariaDB: max_statement_time
 	erOfflineMode              = 3032 // MySQL
+	erHookFailed               = 3100 // MySQL: a plugin failed at COMMIT
 	erRollbackDuringCommit     = 3101 // MySQL group replication: certification failed
 	erSessionWasKilled         = 3169 // MySQL
 	erClientInteractionTimeout = 4031 // MySQL: the connection was idle too long

@@ -22,9 +22,13 @@ var (
 	ErrUnknownShard = errors.New("shardrouter: unknown shard")
 	// ErrUnknownGroup: no shard of that group is configured.
 	ErrUnknownGroup = errors.New("shardrouter: unknown group")
-	// ErrOutcomeUnknown: the transaction may or may not have been committed,
-	// and nothing can prove which.
-	ErrOutcomeUnknown = errors.New("shardrouter: outcome of the transaction unknown")
+	// ErrOutcomeUnknown: the transaction, or the write outside of one, may or
+	// may not have been committed, and nothing can prove which. The error is an
+	// [*OutcomeError] or a [*StatementError].
+	ErrOutcomeUnknown = errors.New("shardrouter: outcome unknown")
+	// ErrConnLost: the connection went, and nothing of what was under way stays.
+	// The error is a [*StatementError].
+	ErrConnLost = errors.New("shardrouter: connection lost")
 	// ErrKeyReused: the idempotency key was used for another request. Nothing
 	// was run.
 	ErrKeyReused = errors.New("shardrouter: the idempotency key was used for another request")

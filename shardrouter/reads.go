@@ -3,8 +3,8 @@ package shardrouter
 import "strings"
 
 // onlyReads reports whether a statement provably changes nothing, whatever the
-// SQL mode and the character set of its connection: a single SELECT or SHOW of
-// tables and of built-in functions that only compute. It errs on the safe side:
+// SQL mode and the character set of its connection: a single SELECT, SHOW or DO
+// of tables and of built-in functions that only compute. It errs on the safe side:
 // what it does not know, or could read in two ways, counts as a write.
 //
 // What a view calls cannot be seen here.
@@ -14,7 +14,7 @@ func onlyReads(query string) bool {
 	}
 	sc := readScanner{sqlScanner: sqlScanner{s: query}}
 	switch upper(sc.word()) {
-	case "SELECT", "WITH":
+	case "SELECT", "WITH", "DO":
 	case "EXPLAIN", "DESCRIBE", "DESC":
 		if upper(sc.word()) != "SELECT" {
 			return false

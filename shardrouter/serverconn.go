@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +63,13 @@ type serverConn struct {
 	tainted  bool // a statement may have left something behind; see leavesResidue
 }
 
+var (
+	// errHungUp: the server ended the connection while nothing was under way.
+	errHungUp = fmt.Errorf("the server has ended the connection: %w", io.EOF)
+	// errGone: the connection was given up before.
+	errGone = fmt.Errorf("the connection is closed: %w", net.ErrClosed)
+)
+
 // txState is what is known of the transaction under way.
 type txState struct {
 	open     bool
@@ -75,6 +84,7 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	c.uses.begin()
+	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
 	return c.mysqlConn.ExecContext(ctx, query, args)
 }
@@ -84,8 +94,10 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 		return nil, err
 	}
 	c.uses.begin()
+	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
-	return c.opened(c.mysqlConn.QueryContext(ctx, query, args))
+	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
+	return c.opened(query, inner, err)
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
@@ -93,6 +105,7 @@ func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt dri
 		return nil, err
 	}
 	c.uses.begin()
+	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	inner, err := c.mysqlConn.PrepareContext(ctx, query)
 	if err != nil {
@@ -102,7 +115,7 @@ func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt dri
 	if !ok {
 		return nil, errForeignDriver
 	}
-	return &serverStmt{mysqlStmt: full, conn: c}, nil
+	return &serverStmt{mysqlStmt: full, conn: c, query: query}, nil
 }
 
 func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
@@ -119,6 +132,7 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 		return nil, err
 	}
 	c.uses.begin()
+	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	c.lost.Store(false)
 	inner, err := c.mysqlConn.BeginTx(ctx, opts)
@@ -139,6 +153,7 @@ func (c *serverConn) Ping(ctx context.Context) (err error) {
 		return err
 	}
 	c.uses.begin()
+	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	return c.mysqlConn.Ping(ctx)
 }
@@ -164,11 +179,15 @@ func (c *serverConn) admit(query string) error {
 // database/sql close the connection under the result and wait for it. What is
 // said of a connection that this side has closed is no evidence of the server.
 func (c *serverConn) free() error {
+	if c.rows == 0 && c.wire.hungUp() && !c.wire.gone() {
+		c.wire.cut()
+		c.note(errHungUp)
+	}
 	switch {
 	case c.wire.gone():
 		c.lost.Store(true)
 		c.ending.lose()
-		return driver.ErrBadConn
+		return c.unrun(errGone)
 	case c.tx.ended:
 		return ErrTxEnded
 	case c.rows > 0:
@@ -198,6 +217,49 @@ func answered(err error) bool {
 	}
 	var me *mysql.MySQLError
 	return errors.As(err, &me)
+}
+
+// tell is deferred around what runs a statement, and has the error say how far
+// it got since m.
+func (c *serverConn) tell(err *error, query string, m mark) {
+	if *err != nil {
+		*err = c.typed(*err, query, c.wire.since(m))
+	}
+}
+
+// typed returns err, or a StatementError of it if it leaves anything open.
+func (c *serverConn) typed(err error, query string, to reach) error {
+	if c.pool == nil {
+		return err
+	}
+	r := ranAs{query: query, reach: to, inTx: c.tx.open, multi: c.node.multi}
+	v := c.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly})
+	if p, ok := progressOf(r, err, v); ok {
+		return c.statementError(p, err)
+	}
+	return err
+}
+
+func (c *serverConn) statementError(p Progress, err error) error {
+	return &StatementError{Shard: c.pool.shard.Name, Node: c.node.addr, Progress: p, Err: err}
+}
+
+// tellUnrun is deferred around what runs no statement.
+func (c *serverConn) tellUnrun(err *error) {
+	if *err != nil && !isContextError(*err) && connectionGone(*err) {
+		*err = c.unrun(*err)
+	}
+}
+
+// unrun is the error of what was not run because the connection went.
+func (c *serverConn) unrun(err error) error {
+	if c.pool == nil {
+		return err
+	}
+	if c.tx.open {
+		return c.statementError(RolledBack, err)
+	}
+	return c.statementError(NotSent, err)
 }
 
 // broken gives the connection up after a panic of the driver.

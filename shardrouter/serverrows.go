@@ -29,7 +29,8 @@ type (
 // serverStmt is a prepared statement on a serverConn.
 type serverStmt struct {
 	mysqlStmt
-	conn *serverConn
+	conn  *serverConn
+	query string
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
@@ -37,6 +38,7 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 		return nil, err
 	}
 	s.conn.uses.begin()
+	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
 	return s.mysqlStmt.ExecContext(ctx, args)
 }
@@ -46,8 +48,10 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 		return nil, err
 	}
 	s.conn.uses.begin()
+	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
-	return s.conn.opened(s.mysqlStmt.QueryContext(ctx, args))
+	inner, err := s.mysqlStmt.QueryContext(ctx, args)
+	return s.conn.opened(s.query, inner, err)
 }
 
 // serverRows is a result under way; it counts as a use of its connection until
@@ -55,11 +59,12 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 // transaction.
 type serverRows struct {
 	mysqlRows
-	conn *serverConn
+	conn  *serverConn
+	query string
 }
 
 // opened books the result of a query.
-func (c *serverConn) opened(inner driver.Rows, err error) (driver.Rows, error) {
+func (c *serverConn) opened(query string, inner driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (c *serverConn) opened(inner driver.Rows, err error) (driver.Rows, error) {
 	}
 	c.rows++
 	c.uses.hold()
-	return &serverRows{mysqlRows: rows, conn: c}, nil
+	return &serverRows{mysqlRows: rows, conn: c, query: query}, nil
 }
 
 func (r *serverRows) Next(dest []driver.Value) (err error) {
@@ -88,6 +93,7 @@ func (r *serverRows) Close() (err error) {
 	r.conn.rows--
 	defer r.conn.uses.end()
 	r.conn.uses.begin()
+	defer r.tell(&err)
 	defer r.conn.after(&err)
 	return r.mysqlRows.Close()
 }
@@ -100,5 +106,13 @@ func (r *serverRows) step(err *error) {
 	}
 	if *err != nil && !errors.Is(*err, io.EOF) {
 		r.conn.note(*err)
+		r.tell(err)
+	}
+}
+
+// tell has an error in the midst of the rows say what it leaves open.
+func (r *serverRows) tell(err *error) {
+	if *err != nil {
+		*err = r.conn.typed(*err, r.query, reachAnswered)
 	}
 }

@@ -16,6 +16,9 @@ func (t *serverTx) Commit() (err error) {
 		_ = t.tx.Rollback()
 		return ErrTxEnded
 	}
+	if t.conn.wire.hungUp() {
+		t.conn.wire.cut()
+	}
 	mark := t.conn.wire.mark()
 	if err := t.tx.Commit(); err != nil {
 		return &commitError{err: err, sent: t.conn.wire.sentSince(mark)}

@@ -216,7 +216,7 @@ func classifyNoConnection(err error) Verdict {
 // interface net.Error also fits a file that is missing.
 func connectionGone(err error) bool {
 	for _, gone := range []error{
-		driver.ErrBadConn, sql.ErrConnDone, mysql.ErrInvalidConn,
+		driver.ErrBadConn, sql.ErrConnDone, mysql.ErrInvalidConn, ErrConnLost, errProtocol,
 		mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul,
 		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, io.ErrShortWrite, net.ErrClosed,
 		os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled, ErrShardDown,

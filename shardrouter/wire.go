@@ -7,19 +7,38 @@ import (
 	"syscall"
 )
 
-// wire is the network connection under one server connection. It knows two
-// things that the driver's errors do not tell: whether anything was sent since
-// a moment, and whether the connection is gone; and it lets no greeting through
-// that would make the driver panic. The driver uses it from one
+// wire is the network connection under one server connection. It knows what
+// the driver's errors do not tell: how far things went since a moment, whether
+// the connection is gone, and whether the server has hung up; and it lets no
+// greeting through that would make the driver panic. The driver uses it from one
 // goroutine at a time; cut and the getters may be called from any. A nil wire
 // stands for a network whose dialer is not ours: everything counts as sent.
 type wire struct {
 	net.Conn
-	sent   atomic.Int64 // writes that put at least one byte on the wire
+	raw syscall.RawConn // nil where there is none
+
+	sent   atomic.Int64 // writes that went through whole
+	reads  atomic.Int64 // reads that brought something
+	failed atomic.Int64 // 1 + the reads there were when a write failed; 0: none did
 	closed atomic.Bool
 
 	greeted  bool
 	greeting []byte // what the driver has not taken of it yet
+
+	look   func(fd uintptr) // sets peeked; made once, since hungUp is on every path
+	peeked bool
+}
+
+func newWire(c net.Conn) *wire {
+	w := &wire{Conn: c}
+	if sc, ok := c.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			w.raw = raw
+		}
+	}
+	var into [1]byte
+	w.look = func(fd uintptr) { w.peeked = quiet(fd, into[:]) }
+	return w
 }
 
 func (w *wire) Read(b []byte) (int, error) {
@@ -35,15 +54,21 @@ func (w *wire) Read(b []byte) (int, error) {
 		w.greeting = w.greeting[n:]
 		return n, nil
 	}
-	return w.Conn.Read(b)
+	n, err := w.Conn.Read(b)
+	if n > 0 {
+		w.reads.Add(1)
+	}
+	return n, err
 }
 
 func (w *wire) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
-	if n > 0 {
-		w.sent.Add(1)
+	if err != nil {
+		w.failed.Store(1 + w.reads.Load())
+		return n, err
 	}
-	return n, err
+	w.sent.Add(1)
+	return n, nil
 }
 
 func (w *wire) Close() error {
@@ -54,11 +79,21 @@ func (w *wire) Close() error {
 // SyscallConn lets the driver peek at the socket of an idle connection; it
 // skips that check for a connection without this method.
 func (w *wire) SyscallConn() (syscall.RawConn, error) {
-	sc, ok := w.Conn.(syscall.Conn)
-	if !ok {
+	if w.raw == nil {
 		return nil, syscall.EINVAL
 	}
-	return sc.SyscallConn()
+	return w.raw, nil
+}
+
+// hungUp looks at the socket of a connection on which no answer is awaited: a
+// server that ended it in the meantime does not get the next statement, and
+// whatever else waits there answers nothing that was asked. Not for several
+// goroutines at once.
+func (w *wire) hungUp() bool {
+	if w == nil || w.raw == nil {
+		return false
+	}
+	return w.raw.Control(w.look) != nil || !w.peeked
 }
 
 // cut closes the socket under a running statement, which then fails as it
@@ -70,18 +105,43 @@ func (w *wire) cut() {
 	}
 }
 
-// mark returns a point in the stream of writes, for sentSince.
-func (w *wire) mark() int64 {
+// mark is a point in what went over a wire.
+type mark struct{ sent, reads int64 }
+
+// reach is how far things went on a wire since a mark.
+type reach int
+
+const (
+	reachNotSent  reach = iota // the server lacks at least the end of what was to be sent
+	reachSent                  // all of it left this side
+	reachAnswered              // something came back
+)
+
+func (w *wire) mark() mark {
 	if w == nil {
-		return 0
+		return mark{}
 	}
-	return w.sent.Load()
+	return mark{w.sent.Load(), w.reads.Load()}
 }
 
-// sentSince reports whether anything may have been sent after mark.
-func (w *wire) sentSince(mark int64) bool {
-	return w == nil || w.sent.Load() != mark
+// since returns how far things went since m. A write that failed before
+// anything was read leaves the server with the beginning of a command, which it
+// does not run.
+func (w *wire) since(m mark) reach {
+	switch {
+	case w == nil:
+		return reachSent
+	case w.failed.Load() == 1+m.reads, w.sent.Load() == m.sent:
+		return reachNotSent
+	case w.reads.Load() == m.reads:
+		return reachSent
+	}
+	return reachAnswered
 }
+
+// sentSince reports whether all of what was to be sent since m may have
+// reached the server.
+func (w *wire) sentSince(m mark) bool { return w.since(m) != reachNotSent }
 
 // gone reports whether this side has closed the connection.
 func (w *wire) gone() bool { return w != nil && w.closed.Load() }
@@ -99,7 +159,7 @@ func dialWire(ctx context.Context, network, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: c}
+	w := newWire(c)
 	if slot, ok := ctx.Value(wireSlotKey{}).(*wireSlot); ok {
 		slot.wire = w
 	}
