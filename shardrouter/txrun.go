@@ -61,6 +61,9 @@ func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd 
 	if errors.Is(err, ErrTxEnded) {
 		return txEnd{err: err, again: true}
 	}
+	if s, ok := errors.AsType[*StatementError](err); ok && s.Progress == Unknown { // a procedure may have committed
+		return txEnd{err: err, lost: l.server.wire.gone()}
+	}
 	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
 	if v == VerdictStatement || v == VerdictLost {
 		v = VerdictStatement
