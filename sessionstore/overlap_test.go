@@ -1,9 +1,7 @@
 package sessionstore_test
 
 import (
-	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -116,53 +114,6 @@ func TestIdleRefreshWritesNoData(t *testing.T) {
 		hash := s.hash(b.key())
 		if hash["d:a"] != text("2") || hash["d:k"] != text("3") || hash["version"] != version {
 			t.Errorf("after the slow read: %v, want version %s", hash, version)
-		}
-	})
-}
-
-func TestFiftyWritersLoseNothing(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := newSite(t, rdb, nil)
-		b := s.browser()
-		b.visit("/put?uid=7")
-		var wg sync.WaitGroup
-		for i := range 50 {
-			wg.Go(func() {
-				if p, err := b.try(fmt.Sprintf("/put?k%d=%d", i, i)); err != nil || p.status != http.StatusOK {
-					t.Errorf("put: %d, %v", p.status, err)
-				}
-			})
-		}
-		wg.Wait()
-		hash := s.hash(b.key())
-		for i := range 50 {
-			if want := text(fmt.Sprint(i)); hash[fmt.Sprintf("d:k%d", i)] != want {
-				t.Errorf("key k%d is %q", i, hash[fmt.Sprintf("d:k%d", i)])
-			}
-		}
-	})
-}
-
-func TestRenewalDuringASlowRequest(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		var s *site
-		g := newGate()
-		s = newSite(t, rdb, map[string]http.HandlerFunc{"/slow": func(w http.ResponseWriter, r *http.Request) {
-			g.wait()
-			s.put(w, r)
-		}})
-		b := s.browser()
-		b.visit("/put?a=1")
-		oldKey := b.key()
-		answer := g.during(b, "/slow?b=2", func() { b.visit("/renew") })
-		if answer.setsCookie() {
-			t.Errorf("the slow answer sets %q", answer.header["Set-Cookie"])
-		}
-		if hash := s.hash(oldKey); len(hash) != 0 {
-			t.Errorf("the old token lives: %v", hash)
-		}
-		if got := b.visit("/get?k=a").body; got != "1" {
-			t.Errorf("a is %q", got)
 		}
 	})
 }
@@ -287,29 +238,6 @@ func TestDestroyEndsARenewalToo(t *testing.T) {
 		}
 		if keys := s.keys(); len(keys) != 0 {
 			t.Errorf("left: %v", keys)
-		}
-	})
-}
-
-func TestSecondSaveKeepsOthersKeys(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		var s *site
-		g := newGate()
-		s = newSite(t, rdb, map[string]http.HandlerFunc{"/slow": func(_ http.ResponseWriter, r *http.Request) {
-			g.wait()
-			s.sessions.Put(r.Context(), "mine", "1")
-			for range 2 {
-				if _, _, err := s.sessions.Commit(r.Context()); err != nil {
-					t.Error(err)
-				}
-				s.sessions.Put(r.Context(), "mine", "2")
-			}
-		}})
-		b := s.browser()
-		b.visit("/put?a=1")
-		g.during(b, "/slow", func() { b.visit("/put?theirs=1") })
-		if hash := s.hash(b.key()); hash["d:theirs"] != text("1") || hash["d:mine"] != text("2") {
-			t.Errorf("session holds %v", hash)
 		}
 	})
 }
