@@ -44,7 +44,10 @@
 // Shards whose servers are members of one Galera cluster hold the same rows:
 // they are copies; see [Router.Copies]. A probe reads of which cluster a server
 // is a member, the health key tells all instances, and a server that dies
-// counts as what it said last. What is not proved is no copy.
+// counts as what it said last. What is not proved is no copy. Shards of one group
+// that are not all copies rotate all the same, unless Config.RotateTo forbids
+// it, and are told of by a warning and by [Observer.Copies]: a rotated player
+// starts on other rows.
 //
 // A member applies what another committed a moment later. So the first lease
 // that a session gets on another shard than its route names, by rotation,

@@ -79,3 +79,8 @@ func PaceAt(share, phase float64, n int) time.Duration { return pace{share, phas
 
 // PaceLength is how long the pace matters to a pool.
 func PaceLength(share float64, most int) time.Duration { return pace{share: share}.length(most) }
+
+// SameRows is sameRows in the words of a log line.
+func SameRows(ring []Shard, clusters map[string]string) string {
+	return setsText(sameRows(ring, func(shard string) string { return clusters[shard] }))
+}

@@ -20,6 +20,11 @@ type Observer struct {
 	Reassigned func(unknown, to string)
 	// Leaked is called when a handler left rows or a transaction open.
 	Leaked func(shard string)
+	// Copies is called when it is known or changes which shards of a group of
+	// several are proved to hold the same rows: each set those that do, in
+	// rotation order. With more sets than one, a rotated player may start on
+	// other rows.
+	Copies func(group string, sets [][]string)
 	// Health is called for every change of a shard's state.
 	Health func(healthcache.Change)
 }

@@ -24,11 +24,12 @@ func (e requestEvidence) Pace(shard string) (pace, bool) {
 }
 
 // watch suspects the shards on which a statement goes without an answer for
-// too long. It looks at all of them every now and then, so that no statement
-// needs a timer.
+// too long, and reports which shards are copies. It looks at all of them every
+// now and then, so that no statement needs a timer.
 func (r *Router) watch(ctx context.Context) {
 	ticker := time.NewTicker(suspectAfter / 5)
 	defer ticker.Stop()
+	copies := copiesReport{r: r, told: make(map[string]toldCopies)}
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,6 +41,7 @@ func (r *Router) watch(ctx context.Context) {
 				r.health.Suspect(shard, "no answer to a statement after "+suspectAfter.String())
 			}
 		}
+		copies.look(time.Now())
 	}
 }
 
