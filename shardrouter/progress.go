@@ -46,6 +46,9 @@ func ProgressOf(err error) Progress {
 	if s, ok := errors.AsType[*StatementError](err); ok {
 		return s.Progress
 	}
+	if c, ok := errors.AsType[*commitError](err); ok {
+		return c.progress()
+	}
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return Unknown
 	}

@@ -1,6 +1,9 @@
 package shardrouter
 
-import "database/sql/driver"
+import (
+	"database/sql/driver"
+	"errors"
+)
 
 // serverTx is a transaction on a serverConn.
 type serverTx struct {
@@ -21,7 +24,7 @@ func (t *serverTx) Commit() (err error) {
 	}
 	mark := t.conn.wire.mark()
 	if err := t.tx.Commit(); err != nil {
-		return &commitError{err: err, sent: t.conn.wire.sentSince(mark)}
+		return &commitError{err: err, sent: t.conn.wire.sentSince(mark), readOnly: t.conn.tx.readOnly}
 	}
 	return nil
 }
@@ -41,12 +44,41 @@ func (t *serverTx) close(err *error) {
 	t.conn.uses.end()
 }
 
-// commitError is a failed COMMIT with the one fact that decides what it means:
-// whether it was sent.
+// commitError is a failed COMMIT with the facts that decide what it means.
 type commitError struct {
-	err  error
-	sent bool
+	err      error
+	sent     bool
+	readOnly bool // the transaction was
 }
 
 func (e *commitError) Error() string { return e.err.Error() }
-func (e *commitError) Unwrap() error { return e.err }
+
+// Unwrap gives the occasion and the evidence; see [StatementError.Unwrap].
+func (e *commitError) Unwrap() []error {
+	occasion := ErrOutcomeUnknown
+	switch p := e.progress(); {
+	case p == RolledBack && e.sent: // the server's certain answer
+		return []error{e.err}
+	case p != Unknown:
+		occasion = ErrConnLost
+	}
+	if errors.Is(e.err, driver.ErrBadConn) {
+		return []error{occasion}
+	}
+	return []error{occasion, e.err}
+}
+
+// progress says what is known of the transaction.
+func (e *commitError) progress() Progress {
+	if !e.sent {
+		return RolledBack
+	}
+	switch classify(e.err, occasion{phase: phaseCommit}) {
+	case VerdictRolledBack, VerdictReadOnly:
+		return RolledBack
+	}
+	if e.readOnly {
+		return Sent
+	}
+	return Unknown
+}
