@@ -91,17 +91,18 @@ func (b *board) hanging(shard string) <-chan struct{} {
 	return k.round.done
 }
 
-// check asks for a probe on behalf of somebody who waits for its end.
-func (b *board) check(shard string) <-chan struct{} {
+// check asks for a probe on behalf of somebody who waits for its end, and
+// reports whether it runs already.
+func (b *board) check(shard string) (done <-chan struct{}, runs bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.shards[shard]
 	if k == nil || b.closed {
-		return nil
+		return nil, false
 	}
 	r := k.ask()
 	r.checked = true
-	return r.done
+	return r.done, r.timer != nil
 }
 
 // next returns the round that the prober of k shall carry out now, or nil and

@@ -140,13 +140,18 @@ func (c *Cache) Settle(ctx context.Context, shard string) View {
 }
 
 // Check probes shard now, or joins the probe that runs, waits for it or until
-// ctx is done, and returns what is known then. A success outweighs whatever
+// ctx is done, and returns what is known then. A probe that ran already and
+// fails is followed by one more: it may have begun before the shard was back. A success outweighs whatever
 // Redis says, and the second good probe that a recovery usually takes. This is
 // how the last shard standing is tried. The probe is bounded by ProbeTimeout,
 // since nobody has another shard to turn to; one that a suspicion shortened
 // stays short. The probe goes on when ctx ends first.
 func (c *Cache) Check(ctx context.Context, shard string) View {
-	if done := c.board.check(shard); done != nil {
+	done, joined := c.board.check(shard)
+	if done == nil || !wait(ctx, done) || !joined || suspectable(c.View(shard).State) {
+		return c.View(shard)
+	}
+	if done, _ = c.board.check(shard); done != nil {
 		wait(ctx, done)
 	}
 	return c.View(shard)

@@ -2,8 +2,10 @@ package healthcache_test
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,5 +176,42 @@ func TestCheckIsSingleFlight(t *testing.T) {
 			t.Errorf("%d probes, want 3: first, checked, confirming", n)
 		}
 		wg.Wait()
+	})
+}
+
+// TestCheckIsNotJudgedByAnOlderProbe: a probe that began while the shard was
+// frozen says nothing about the shard that answers now.
+func TestCheckIsNotJudgedByAnOlderProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var frozen atomic.Bool
+		began := make(chan struct{}, 100)
+		c, err := hc.New(hc.Config{
+			Shards: []string{"a"}, Logger: slog.New(slog.DiscardHandler),
+			Probe: func(ctx context.Context, _ string) hc.Result {
+				began <- struct{}{}
+				if frozen.Load() {
+					<-ctx.Done()
+					return hc.Result{State: hc.Down}
+				}
+				return hc.Result{State: hc.Up}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		frozen.Store(true)
+		c.Start()
+		for c.View("a").State != hc.Down {
+			time.Sleep(time.Second) // virtual
+		}
+		for len(began) > 0 {
+			<-began
+		}
+		<-began // and hangs
+		frozen.Store(false)
+		if v := c.Check(t.Context(), "a"); v.State != hc.Up {
+			t.Errorf("the shard answers, and is %q by the word of a probe that began before", v.State)
+		}
 	})
 }

@@ -211,7 +211,7 @@ func (s *search) lastResort(ctx context.Context) (*Lease, error) {
 	found := make([]chan bool, len(order))
 	for i, shard := range order {
 		found[i] = make(chan bool, 1)
-		go func() { found[i] <- s.answers(checkCtx, shard) }()
+		go func() { found[i] <- usable(s.r.health.Check(checkCtx, shard)) }()
 	}
 	for i, shard := range order {
 		if !<-found[i] {
@@ -226,17 +226,6 @@ func (s *search) lastResort(ctx context.Context) (*Lease, error) {
 		return nil, context.Cause(ctx)
 	}
 	return nil, s.unavailable()
-}
-
-// answers probes a shard, and once more if the verdict came sooner than a
-// silent server's takes: it may have been that of a probe which began before
-// the shard was back.
-func (s *search) answers(ctx context.Context, shard string) bool {
-	start := time.Now()
-	if usable(s.r.health.Check(ctx, shard)) {
-		return true
-	}
-	return ctx.Err() == nil && time.Since(start) < s.r.cfg.ProbeTimeout && usable(s.r.health.Check(ctx, shard))
 }
 
 func (s *search) unavailable() error {

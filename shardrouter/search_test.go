@@ -443,7 +443,9 @@ func TestLastResort(t *testing.T) {
 		t.Errorf("three silent shards took %v, one after the other", took)
 	}
 	f.set(faultproxy.Pass, f.Shards()...)
-	f.served(t, "server_2") // by whichever shard answered first, but served
+	if got := f.served(t, "server_2"); got != "server_2" {
+		t.Errorf("right after recovery a session on server_2 was served by %s", got)
+	}
 }
 
 // Nothing of ours stays on a drained shard but the probe's connection.
