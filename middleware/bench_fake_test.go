@@ -25,6 +25,7 @@ func (s *still) Alive() bool                                               { ret
 func (s *still) Lost() bool                                                { return false }
 func (s *still) OnlyRead(context.Context) bool                             { return true }
 func (s *still) Changed(context.Context) bool                              { return false }
+func (s *still) Returned() bool                                            { return false }
 func (s *still) Release()                                                  {}
 func (s *still) Acquire(context.Context, string) (middleware.Lease, error) { return s, nil }
 

@@ -16,6 +16,8 @@ type change struct {
 	to   string
 	// misplaced: from.Shard is not configured, or not in the session's group.
 	misplaced bool
+	// returned: the session goes back to its home.
+	returned bool
 	// err is why the change is not stored: the request is a detour.
 	err error
 	// later: the session store keeps the change and stores it when it can.
@@ -36,22 +38,28 @@ func (c change) fresh() string {
 // follows that one's route. The lease is verified before the claim, so a route
 // never leads to a shard that nobody reached.
 func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
+	stay := false
 	for round := 1; ; round++ {
-		l, err := s.mount.lender.Lease(ctx, rt, s.mount.cfg.Sessions.Key(ctx))
+		ask := rt
+		ask.Settled = ask.Settled || stay
+		l, err := s.mount.lender.Lease(ctx, ask, s.mount.cfg.Sessions.Key(ctx))
 		if err != nil {
 			return nil, change{}, err
 		}
 		if l.Shard() == rt.Shard {
 			return l, change{}, nil
 		}
-		ch := change{from: rt, to: l.Shard(), misplaced: misplaced(rt, s.mount.layout)}
+		ch := change{from: rt, to: l.Shard(), misplaced: misplaced(rt, s.mount.layout), returned: l.Returned()}
 		if l.Detour() {
 			ch.err = errOursAlone
 			return l, ch, nil
 		}
-		next := rt.Moved(l.Shard())
+		next := ch.next()
 		stands, err := s.claim(ctx, next)
 		switch {
+		case err != nil && ch.returned:
+			stay = true // it can go back when that can be stored
+			stands = rt
 		case err != nil:
 			ch.err, ch.later = err, s.claimLater(ctx, next)
 			return l, ch, nil
@@ -64,6 +72,14 @@ func (s *seat) take(ctx context.Context, rt Route) (lease, change, error) {
 		l.Release()
 		rt = stands
 	}
+}
+
+// next is the route that the change leads to.
+func (c change) next() Route {
+	if c.returned {
+		return c.from.Returned()
+	}
+	return c.from.Moved(c.to)
 }
 
 // misplaced reports whether rt names a shard that is not in its group, or not
@@ -122,6 +138,9 @@ func (m *mount) report(ctx context.Context, c change) {
 		if m.cfg.Observer.Detour != nil {
 			m.cfg.Observer.Detour(c.from.Shard, c.to, c.err)
 		}
+	case c.returned:
+		m.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "session went back home", attrs...)
+		tell(m.cfg.Observer.Returned, c.from.Shard, c.to)
 	case c.from.Shard != "" && !c.misplaced:
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "session rotated", attrs...)
 		tell(m.cfg.Observer.Rotated, c.from.Shard, c.to)

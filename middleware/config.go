@@ -61,6 +61,9 @@ type Observer struct {
 	// Rotated is called when a session was moved to another shard of its group
 	// and the move is stored.
 	Rotated func(from, to string)
+	// Returned is called when a session went back to its home and that is
+	// stored.
+	Returned func(from, to string)
 	// Detour is called when a request is served by another shard than its
 	// session names and the move could not be stored. from is empty for a
 	// session that had no shard yet.

@@ -47,7 +47,9 @@ type fleet struct {
 	last   *loan
 	// detours: leases of another shard are not to be stored.
 	detours bool
-	wrote   bool  // something but reads ran on a lease
+	wrote   bool // something but reads ran on a lease
+	// returns: sessions that are away from home, and may, go back.
+	returns bool
 	err     error // what Lease answers instead
 	// onLease and onRelease run without mu.
 	onLease   func(ctx context.Context, rt middleware.Route)
@@ -100,6 +102,11 @@ func (f *fleet) Lease(ctx context.Context, rt middleware.Route, _ string) (middl
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return nil, f.err
+	}
+	if f.returns && !rt.Settled && rt.Home != rt.Shard && f.groups[rt.Home] == rt.Group && !f.down[rt.Home] {
+		l := f.lendLocked(rt.Home)
+		l.returned = true
+		return l, nil
 	}
 	shards := slices.DeleteFunc(slices.Clone(f.order), func(s string) bool { return f.groups[s] != rt.Group })
 	if len(shards) == 0 {
@@ -165,6 +172,8 @@ type loan struct {
 	once  sync.Once
 	dead  atomic.Bool
 	lost  atomic.Bool
+
+	returned bool
 }
 
 func (l *loan) Conn() *sql.Conn { return l.conn }
@@ -172,6 +181,7 @@ func (l *loan) Shard() string   { return l.shard }
 func (l *loan) Alive() bool     { return !l.dead.Load() }
 func (l *loan) Lost() bool      { return l.lost.Load() }
 func (l *loan) Detour() bool    { return l.fleet.detours }
+func (l *loan) Returned() bool  { return l.returned }
 func (l *loan) Release()        { l.ReleaseAfter(context.Background(), func() {}) }
 
 func (l *loan) ReleaseAfter(_ context.Context, cancel context.CancelFunc) {

@@ -28,6 +28,7 @@ type lease interface {
 	Alive() bool
 	Lost() bool
 	Detour() bool
+	Returned() bool
 	Release()
 	ReleaseAfter(ctx context.Context, cancel context.CancelFunc)
 }

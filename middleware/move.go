@@ -22,7 +22,8 @@ func Assign(ctx context.Context, group string) error {
 
 // Move moves the session to shard by the server's own decision, with a
 // verified connection of exactly that shard; its group becomes the session's,
-// and its home stays. Connections and errors are as with Assign, and
+// and its home stays. A session that is moved away from its home in this way is
+// not brought back by the library. Connections and errors are as with Assign, and
 // shardrouter.ErrUnknownShard.
 func Move(ctx context.Context, shard string) error {
 	return seatOf(ctx, "Move").move(ctx, shard)
@@ -98,12 +99,12 @@ func (s *seat) move(ctx context.Context, shard string) error {
 // the route at the same time.
 func (s *seat) claimMove(ctx context.Context, group, shard string) error {
 	rt := s.route(ctx)
-	for round := 0; rt.Shard != shard || rt.Group != group; round++ {
+	for round := 0; rt.Shard != shard || rt.Group != group || mayGoBack(rt); round++ {
 		if round == maxRounds {
 			return ErrContended
 		}
 		next := rt.Moved(shard)
-		next.Group = group
+		next.Group, next.Settled = group, next.Settled || next.Home != shard
 		stands, err := s.claim(ctx, next)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotStored, err)
@@ -112,6 +113,10 @@ func (s *seat) claimMove(ctx context.Context, group, shard string) error {
 	}
 	return nil
 }
+
+// mayGoBack reports whether a session is away from its home and may be brought
+// back.
+func mayGoBack(rt Route) bool { return rt.Shard != rt.Home && !rt.Settled }
 
 // replace makes the lease that get returns the present one, and its shard the
 // session's own choice. The old lease goes first: a request that waited for a

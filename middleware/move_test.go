@@ -90,9 +90,9 @@ func TestMove(t *testing.T) {
 		reason   string
 	}{
 		{name: "within the group", stored: home("g", "a", 1), shard: "c",
-			want: middleware.Route{Group: "g", Shard: "c", Home: "a", Epoch: 2}, reason: "home stays"},
+			want: middleware.Route{Group: "g", Shard: "c", Home: "a", Epoch: 2, Settled: true}, reason: "home stays, and nobody is brought back there"},
 		{name: "to another group", stored: home("g", "a", 1), shard: "y",
-			want: middleware.Route{Group: "h", Shard: "y", Home: "a", Epoch: 2}, reason: "the shard's group becomes the session's"},
+			want: middleware.Route{Group: "h", Shard: "y", Home: "a", Epoch: 2, Settled: true}, reason: "the shard's group becomes the session's"},
 		{name: "where it is", stored: home("g", "a", 1), shard: "a", want: home("g", "a", 1), reason: "nothing to store"},
 		{name: "unknown shard", stored: home("g", "a", 1), shard: "z", err: shardrouter.ErrUnknownShard, want: home("g", "a", 1),
 			reason: "refused before anything is touched"},
@@ -101,7 +101,11 @@ func TestMove(t *testing.T) {
 		{name: "store refuses", stored: home("g", "a", 1), shard: "b", claimErr: refused, err: middleware.ErrNotStored, want: home("g", "a", 1),
 			reason: "a deliberate move that is not stored has not happened"},
 		{name: "beaten", stored: home("g", "a", 1), shard: "b", winner: home("g", "c", 2),
-			want: middleware.Route{Group: "g", Shard: "b", Home: "c", Epoch: 3}, reason: "tried again on top of the winner"},
+			want: middleware.Route{Group: "g", Shard: "b", Home: "c", Epoch: 3, Settled: true}, reason: "tried again on top of the winner"},
+		{name: "to where it was rotated", stored: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 2}, shard: "b",
+			want: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 3, Settled: true}, reason: "from now on it is there by choice"},
+		{name: "home", stored: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 2}, shard: "a", want: home("g", "a", 3),
+			reason: "who is at home needs no mark"},
 		{name: "beaten to it", stored: home("g", "a", 1), shard: "b", winner: home("g", "b", 2), want: home("g", "b", 2),
 			reason: "another request did what was asked"},
 	}

@@ -26,8 +26,21 @@ func TestRoute(t *testing.T) {
 		want     middleware.Route
 		rotated  bool
 		log      string
+		returns  bool
 		reason   string
 	}{
+		{name: "home is well again", stored: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 2}, returns: true,
+			status: 200, shard: "a", rotated: true, want: middleware.Route{Group: "g", Shard: "a", Home: "a", Epoch: 3, Settled: true},
+			log: "session went back home", reason: "once, and marked so"},
+		{name: "rotated again after that", stored: middleware.Route{Group: "g", Shard: "a", Home: "a", Epoch: 3, Settled: true}, down: []string{"a"}, returns: true,
+			status: 200, shard: "b", rotated: true, want: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 4, Settled: true},
+			log: "session rotated", reason: "the mark stays with it"},
+		{name: "stays after that", stored: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 4, Settled: true}, returns: true,
+			status: 200, shard: "b", want: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 4, Settled: true},
+			reason: "nobody goes to and fro"},
+		{name: "store refuses the way back", stored: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 2}, returns: true, claimErr: refused,
+			status: 200, shard: "b", want: middleware.Route{Group: "g", Shard: "b", Home: "a", Epoch: 2},
+			reason: "served where it is, and there is no hurry"},
 		{name: "first visit", status: 200, shard: "a", want: home("g", "a", 1),
 			reason: "no route: first assignment in the default group, which is the first shard's"},
 		{name: "steady", stored: home("g", "b", 1), status: 200, shard: "b", want: home("g", "b", 1),
@@ -66,6 +79,7 @@ func TestRoute(t *testing.T) {
 			rg := newRig(t, "g/a", "g/b", "g/c", "h/x")
 			rg.sessions.stored = tt.stored
 			rg.sessions.claim = func(context.Context, middleware.Route) error { return tt.claimErr }
+			rg.fleet.returns = tt.returns
 			for _, s := range tt.down {
 				rg.fleet.set(s, true)
 			}

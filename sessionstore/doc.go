@@ -13,6 +13,7 @@
 // one cluster slot.
 //
 //	db_server, home, group, epoch   the route; absent until the first claim
+//	settled                         present: the session does not go back home
 //	nonce                           the last writer of the route, or the creator
 //	expires                         absolute expiry, Unix milliseconds
 //	version                         number of saves, 1 at creation

@@ -13,6 +13,7 @@ const (
 	fieldHome     = "home"
 	fieldGroup    = "group"
 	fieldEpoch    = "epoch"
+	fieldSettled  = "settled"
 	fieldNonce    = "nonce"
 	fieldExpires  = "expires"
 	fieldVersion  = "version"
@@ -42,7 +43,7 @@ func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 		return record{}, false
 	}
 	rec := record{
-		route:    parseRoute(fields[fieldGroup], fields[fieldShard], fields[fieldHome], fields[fieldEpoch]),
+		route:    parseRoute(fields[fieldGroup], fields[fieldShard], fields[fieldHome], fields[fieldEpoch], fields[fieldSettled]),
 		nonce:    fields[fieldNonce],
 		deadline: deadline,
 		taken:    markEnd(fields[fieldRenewing]) > now.UnixMilli(),
@@ -78,7 +79,7 @@ const maxEpochDigits = 19
 
 // parseRoute reads a route from its fields. An unreadable epoch counts as 0, in
 // the script of a claim as well, so that the next claim mends it.
-func parseRoute(group, shard, home, epoch string) Route {
+func parseRoute(group, shard, home, epoch, settled string) Route {
 	if shard == "" {
 		return Route{}
 	}
@@ -86,7 +87,15 @@ func parseRoute(group, shard, home, epoch string) Route {
 	if err != nil || len(epoch) > maxEpochDigits || strings.HasPrefix(epoch, "0") {
 		n = 0
 	}
-	return Route{Group: group, Shard: shard, Home: home, Epoch: n}
+	return Route{Group: group, Shard: shard, Home: home, Epoch: n, Settled: settled != ""}
+}
+
+// formatSettled is the field of a settled route; empty: there is no field.
+func formatSettled(settled bool) string {
+	if settled {
+		return "1"
+	}
+	return ""
 }
 
 // routeFields are the arguments of HSET that store r; none for no route.
@@ -94,12 +103,16 @@ func routeFields(r Route) []any {
 	if r.IsZero() {
 		return nil
 	}
-	return []any{
+	fields := []any{
 		fieldShard, r.Shard,
 		fieldHome, r.Home,
 		fieldGroup, r.Group,
 		fieldEpoch, formatEpoch(r.Epoch),
 	}
+	if r.Settled {
+		fields = append(fields, fieldSettled, formatSettled(true))
+	}
+	return fields
 }
 
 func formatEpoch(n uint64) string { return strconv.FormatUint(n, 10) }

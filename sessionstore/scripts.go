@@ -85,11 +85,11 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 
 // scriptClaim changes the route of a live session by compare-and-set.
 // ARGV: time now; expected epoch, shard and nonce; then the new epoch, shard,
-// home, group and nonce. Answers won, gone, or lost with the route that stands.
+// home, group, nonce and settled. Answers won, gone, or lost with the route that stands.
 // Finding the own nonce is success: this is a repeat.
 var scriptClaim = redis.NewScript(luaTaken + `
 local s = redis.call('HMGET', KEYS[1], 'version', 'renewing',
-  'epoch', 'db_server', 'nonce', 'home', 'group')
+  'epoch', 'db_server', 'nonce', 'home', 'group', 'settled')
 if not s[1] or taken(s[2], ARGV[1]) then
   return {'gone'}
 end
@@ -101,10 +101,15 @@ if nonce == ARGV[9] then
   return {'won'}
 end
 if epoch ~= ARGV[2] or shard ~= ARGV[3] or nonce ~= ARGV[4] then
-  return {'lost', epoch, shard, nonce, s[6] or '', s[7] or ''}
+  return {'lost', epoch, shard, nonce, s[6] or '', s[7] or '', s[8] or ''}
 end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[5], 'db_server', ARGV[6],
   'home', ARGV[7], 'group', ARGV[8], 'nonce', ARGV[9])
+if ARGV[10] ~= '' then
+  redis.call('HSET', KEYS[1], 'settled', ARGV[10])
+elseif s[8] then
+  redis.call('HDEL', KEYS[1], 'settled')
+end
 return {'won'}
 `)
 
@@ -196,13 +201,13 @@ const (
 func (s *store) runClaim(ctx context.Context, key string, base Route, baseNonce string, next Route, nonce string) (o outcome, stands Route, standsNonce string, err error) {
 	reply, err := s.run(ctx, scriptClaim, key, time.Now().UnixMilli(),
 		formatEpoch(base.Epoch), base.Shard, baseNonce,
-		formatEpoch(next.Epoch), next.Shard, next.Home, next.Group, nonce,
+		formatEpoch(next.Epoch), next.Shard, next.Home, next.Group, nonce, formatSettled(next.Settled),
 	).StringSlice()
 	switch {
 	case err != nil:
 		return "", Route{}, "", err
-	case len(reply) == 6:
-		return claimLost, parseRoute(reply[5], reply[2], reply[4], reply[1]), reply[3], nil
+	case len(reply) == 7:
+		return claimLost, parseRoute(reply[5], reply[2], reply[4], reply[1], reply[6]), reply[3], nil
 	case len(reply) == 1:
 		return outcome(reply[0]), Route{}, "", nil
 	}

@@ -46,17 +46,33 @@ func newBulkhead(slots, maxWaiting int, wait time.Duration, stalled func()) *bul
 // While connections come back little by little, who has to wait for that holds
 // no slot meanwhile.
 func (b *bulkhead) enter(ctx context.Context, e *era, deadline time.Time, nested bool) (*ramp, error) {
-	r := b.ramping()
-	if !b.tryEnter(r) {
-		if nested && r == nil {
-			return nil, ErrNestedLease
-		}
-		if err := b.queue(ctx, e, deadline, r); err != nil {
-			return nil, err
-		}
+	r, ok := b.enterNow()
+	if ok {
+		return r, nil
+	}
+	if nested && r == nil {
+		return nil, ErrNestedLease
+	}
+	if err := b.queue(ctx, e, deadline, r); err != nil {
+		return nil, err
 	}
 	b.inUse.Add(1)
 	return r, nil
+}
+
+// enterNow takes a slot if one is free. It returns the ramp that is on either
+// way.
+func (b *bulkhead) enterNow() (*ramp, bool) {
+	r := b.ramping()
+	if !r.tryEnter() {
+		return r, false
+	}
+	if !b.slots.TryAcquire(1) {
+		r.leave()
+		return r, false
+	}
+	b.inUse.Add(1)
+	return r, true
 }
 
 // ramping returns the ramp that is on, if any.
@@ -67,17 +83,6 @@ func (b *bulkhead) ramping() *ramp {
 		return nil
 	}
 	return r
-}
-
-func (b *bulkhead) tryEnter(r *ramp) bool {
-	if !r.tryEnter() {
-		return false
-	}
-	if !b.slots.TryAcquire(1) {
-		r.leave()
-		return false
-	}
-	return true
 }
 
 func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time, r *ramp) error {

@@ -54,8 +54,11 @@ type Config struct {
 	HoldMax int
 	// HealthInterval is the time between two probes of a shard. Default 1s.
 	HealthInterval time.Duration
-	// Failback is the stable time after which a moved route goes back to its
-	// home. Default 0: never.
+	// Failback is how long the home of a session that was rotated away has to be
+	// up, in the eyes of this instance and without interruption, before the
+	// session goes back there. Those of one home go back over as long again.
+	// Each goes back once, and if it is rotated again, it stays. Default 0:
+	// never.
 	Failback time.Duration
 	// Redis shares health among instances. Nil: this instance stands alone.
 	Redis redis.UniversalClient

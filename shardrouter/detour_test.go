@@ -38,7 +38,7 @@ func TestDeadShardIsNoDetour(t *testing.T) {
 }
 
 // instance makes one of several routers that share what they know.
-func instance(t *testing.T, rdb redis.UniversalClient, name string, shards map[string]string, order []string, change ...func(*shardrouter.Config)) *shardrouter.Router {
+func instance(t testing.TB, rdb redis.UniversalClient, name string, shards map[string]string, order []string, change ...func(*shardrouter.Config)) *shardrouter.Router {
 	t.Helper()
 	cfg := shardrouter.Config{Redis: rdb, Instance: name, Logger: quiet(), HealthInterval: 200 * time.Millisecond}
 	for _, shard := range order {

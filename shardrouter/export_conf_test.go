@@ -84,3 +84,17 @@ func PaceLength(share float64, most int) time.Duration { return pace{share: shar
 func SameRows(ring []Shard, clusters map[string]string) string {
 	return setsText(sameRows(ring, func(shard string) string { return clusters[shard] }))
 }
+
+// Homecoming is homecoming with fields that a test can set.
+type Homecoming struct {
+	Route  Route
+	Key    string
+	Home   Shard
+	View   healthcache.View
+	UpFor  time.Duration
+	Stable time.Duration
+}
+
+func (h Homecoming) Due() bool {
+	return homecoming{route: h.Route, key: h.Key, home: h.Home, view: h.View, upFor: h.UpFor, stable: h.Stable}.due()
+}

@@ -21,8 +21,9 @@ type Lease struct {
 	server   *serverConn
 	place    *ramp   // see bulkhead.enter
 	holder   *holder // nil when the context was not tracked
-	detour   bool    // set before the lease is handed out
-	began    int64   // the count of the group's passages when it was asked for
+	detour   bool    // set before the lease is handed out, as returned is
+	returned bool
+	began    int64 // the count of the group's passages when it was asked for
 	released atomic.Bool
 	wrote    atomic.Bool // see OnlyRead
 	ending   ending      // see Lost
@@ -58,6 +59,11 @@ func (l *Lease) Shard() string { return l.pool.shard.Name }
 // while a witness can, the shard has answered a probe again meanwhile, or only
 // other instances know it. Serve the request, and leave the route as it is.
 func (l *Lease) Detour() bool { return l.detour }
+
+// Returned reports that the lease is of the route's home, to which the session
+// may go back now. Store that as Route.Returned says before you use the lease;
+// if it cannot be stored, release it and ask again with a route that is Settled.
+func (l *Lease) Returned() bool { return l.returned }
 
 // Node is the address of the server, host:port. It is for logs, not for
 // clients.

@@ -49,11 +49,12 @@ type Stats struct {
 	// MaxConns is the bound; InUse leases are out, Idle connections are open
 	// and unused, Waiting requests stand in line.
 	MaxConns, InUse, Idle, Waiting int
-	// Leases, Failures, Busy, RotatedAway, Reassigned, Leaks and Discarded
+	// Leases, Failures, Busy, RotatedAway, Returned, Reassigned, Leaks and Discarded
 	// count since the start: leases given, attempts failed, requests refused because the
-	// shard was full, requests that went on to another shard, requests that
+	// shard was full, requests that went on to another shard, requests of
+	// sessions that went back to this shard as their home, requests that
 	// came here because their session named an unknown shard, leases with rows
 	// or a transaction left open, connections closed for what a statement may
 	// have left on them.
-	Leases, Failures, Busy, RotatedAway, Reassigned, Leaks, Discarded uint64
+	Leases, Failures, Busy, RotatedAway, Returned, Reassigned, Leaks, Discarded uint64
 }

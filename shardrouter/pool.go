@@ -35,7 +35,8 @@ type pool struct {
 	left, caughtUp atomic.Int64
 
 	era      atomic.Pointer[era]
-	emptying atomic.Bool // see heedDrain; changed under keeping
+	emptying atomic.Bool               // see heedDrain; changed under keeping
+	upSince  atomic.Pointer[time.Time] // see upFor
 	counter  counters
 
 	// keeping orders what is said to sql.DB about idle connections: probes,
@@ -48,7 +49,7 @@ type pool struct {
 
 // counters count since the start; see Stats.
 type counters struct {
-	leases, failures, busy, rotatedAway, reassigned, leaks, discarded atomic.Uint64
+	leases, failures, busy, rotatedAway, returned, reassigned, leaks, discarded atomic.Uint64
 }
 
 // evidence takes what requests find out about shards; see healthcache.Cache.
@@ -94,20 +95,43 @@ func newPool(shard Shard, cfg *Config, e evidence, ps *passages) (*pool, error) 
 // then within share a connection that is verified. The error is the attempt's,
 // as an *attemptError, or the caller's own.
 func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration, nested bool) (*Lease, error) {
-	start := time.Now()
 	p.heedDrain()
-	e, began := p.era.Load(), p.passages.count.Load()
-	place, err := p.bulkhead.enter(ctx, e, deadline, nested)
+	at := p.entry()
+	place, err := p.bulkhead.enter(ctx, at.era, deadline, nested)
 	if err != nil {
-		return nil, p.failed(ctx, e, start, err)
+		return nil, p.failed(ctx, at.era, at.start, err)
 	}
-	share = min(share, time.Until(deadline))
-	lease, err := p.connect(ctx, e, share)
+	return p.occupy(ctx, at, place, min(share, time.Until(deadline)))
+}
+
+// lendNow is lend for a request that has somewhere else to go: it waits for no
+// slot.
+func (p *pool) lendNow(ctx context.Context, share time.Duration) (*Lease, error) {
+	at := p.entry()
+	place, ok := p.bulkhead.enterNow()
+	if !ok {
+		return nil, ErrBusy
+	}
+	return p.occupy(ctx, at, place, share)
+}
+
+// entry is the moment at which an attempt begins.
+type entry struct {
+	start    time.Time
+	era      *era
+	passages int64 // their count
+}
+
+func (p *pool) entry() entry { return entry{time.Now(), p.era.Load(), p.passages.count.Load()} }
+
+// occupy takes a connection into a slot, or gives the slot back.
+func (p *pool) occupy(ctx context.Context, at entry, place *ramp, share time.Duration) (*Lease, error) {
+	lease, err := p.connect(ctx, at.era, share)
 	if err != nil {
 		p.bulkhead.leave(place)
-		return nil, p.failed(ctx, e, start, err)
+		return nil, p.failed(ctx, at.era, at.start, err)
 	}
-	lease.place, lease.began = place, began
+	lease.place, lease.began = place, at.passages
 	p.counter.leases.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,6 +326,7 @@ func (p *pool) stats() Stats {
 		Failures:    p.counter.failures.Load(),
 		Busy:        p.counter.busy.Load(),
 		RotatedAway: p.counter.rotatedAway.Load(),
+		Returned:    p.counter.returned.Load(),
 		Reassigned:  p.counter.reassigned.Load(),
 		Leaks:       p.counter.leaks.Load(),
 		Discarded:   p.counter.discarded.Load(),

@@ -219,6 +219,7 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 func (r *Router) changed(c healthcache.Change) {
 	p := r.pools[c.Shard]
 	p.clusters.learn(c.Prev.Nodes)
+	p.noteState(c.Next.State)
 	if isUsable(c.Next.State) {
 		p.bulkhead.ramping().begin()
 	} else {

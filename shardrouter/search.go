@@ -16,6 +16,9 @@ import (
 // first assignment. key makes RotationSpread stable for one session; it may be
 // empty.
 //
+// With Config.Failback a route that was rotated away from its home may get a
+// lease of that instead; see [Lease.Returned].
+//
 // All attempts together take at most Config.AcquireTimeout. The error is an
 // [*UnavailableError], ErrUnknownGroup, ErrNestedLease, ErrClosed, or the
 // cause for which ctx ended.
@@ -66,6 +69,9 @@ func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key stri
 func (s *search) run(ctx context.Context) (*Lease, error) {
 	if s.r.closed.Load() {
 		return nil, ErrClosed
+	}
+	if lease := s.tryHome(ctx); lease != nil {
+		return lease, nil
 	}
 	if s.route.Shard == "" {
 		s.route.Shard = s.r.assign.next(assignable(s.ring, s.route.Group, s.r.health.Snapshot()))
