@@ -93,6 +93,9 @@ function draw(s) {
   const reason = [...new Set(reasons.filter(Boolean))].join("; ");
   text(".reason", reason);
   row.querySelector(".reason").title = reason;
+  row.querySelector(".group").title = s.copies.length
+    ? "holds the same rows as " + s.copies.join(", ")
+    : "not proved to hold the rows of another shard";
   text(".in-use", s.pool.in_use + " / " + s.pool.max_conns);
   text(".idle", s.pool.idle);
   text(".waiting", s.pool.waiting);
