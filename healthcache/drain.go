@@ -75,9 +75,11 @@ type lost struct {
 	until  time.Time // zero: no end
 }
 
-// restore writes lost drains again, as far as they are missing, and returns
-// the shards of those that this instance wrote.
-func (f *fleet) restore(ctx context.Context, drains []lost) (restored []string, err error) {
+// restore writes lost drains again, as far as they are missing and no other
+// instance has done so in this generation of the fleet's keys: what is missing
+// after that was deleted. It returns the shards of those that this instance
+// wrote.
+func (f *fleet) restore(ctx context.Context, generation string, drains []lost) (restored []string, err error) {
 	for _, d := range drains {
 		left := time.Duration(0)
 		if !d.until.IsZero() {
@@ -85,7 +87,8 @@ func (f *fleet) restore(ctx context.Context, drains []lost) (restored []string, 
 				continue
 			}
 		}
-		n, err := restoreScript.Run(ctx, f.client, []string{drainKey(d.shard)}, d.reason, left.Milliseconds()).Int()
+		keys := []string{drainKey(d.shard), restoredKey(d.shard)}
+		n, err := restoreScript.Run(ctx, f.client, keys, d.reason, left.Milliseconds(), generation, f.ttl.Milliseconds()).Int()
 		if err != nil {
 			return restored, err
 		}

@@ -111,3 +111,11 @@ func HoldNotices(c *Cache) (release func()) {
 	c.board.notices.mu.Lock()
 	return c.board.notices.mu.Unlock
 }
+
+// Handovers lists what is offered, as shard→instance.
+func Handovers(self string, holders map[string]string, members []string) (offers []string) {
+	for _, o := range handovers(self, holders, members) {
+		offers = append(offers, o.shard+"→"+o.peer)
+	}
+	return offers
+}

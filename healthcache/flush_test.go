@@ -108,6 +108,22 @@ func words(states []hc.State) string {
 
 // TestALateComerRestoresNothing: an instance that was away while Redis lost
 // everything finds there what has been ordered since.
+// A drain that is ended right after one instance has written it again is not
+// written again by another that only now hears of the flush.
+func TestADrainEndsRightAfterAFlush(t *testing.T) {
+	client := lab.Redis(t).Client()
+	all := []instance{join(t, client, "first"), join(t, client, "second"), join(t, client, "third")}
+	for range 5 {
+		put(t, client, "db:drain:a", "new disks", 0)
+		until(t, soon, "all obey", drained("a", all...))
+		if err := client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, soon, "the drain is back", func() bool { return client.Del(t.Context(), "db:drain:a").Val() == 1 })
+		until(t, soon, "the drain has ended", undrained("a", all...))
+	}
+}
+
 func TestALateComerRestoresNothing(t *testing.T) {
 	_, rdb := mini(t)
 	one := join(t, rdb, "one")

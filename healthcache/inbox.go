@@ -36,6 +36,12 @@ type agenda struct {
 	foreign []string // shards not watched here whose health key is to be read
 	asked   []string // shards to testify about that are not watched here
 	lost    []lost   // drains to be written again before anything is read
+	offered []offer  // leases to be taken over
+	// sweep is the digest that Redis gives if all keys are as they were; then
+	// none is to be read. Empty: read is to be read at any rate.
+	sweep string
+	// burdened: this instance holds more leases than its part.
+	burdened bool
 }
 
 // instances returns how many instances live, as far as this one has heard.
@@ -66,10 +72,11 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 	b.inbox.members = p.members
 	reborn := b.inbox.generation != "" && b.inbox.generation != p.generation
 	if reborn {
-		b.inbox.beats = fullReading
+		b.inbox.beats = fullReading + 1 // and no digest instead
 	}
 	b.hearTendedLocked(p, moves, reborn, now)
-	a := agenda{asked: b.summonLocked(p.asked, now)}
+	offered, asked := b.welcomeLocked(p.asked)
+	a := agenda{offered: offered, asked: b.summonLocked(asked, now)}
 	if reborn {
 		a.lost = b.lostLocked(p, now)
 	}
@@ -77,7 +84,8 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 		return a // nothing is read, nor taken for an undrain, before they are back
 	}
 	b.inbox.generation = p.generation
-	a.read, a.foreign = b.dueLocked(p, now)
+	a.read, a.foreign, a.sweep = b.dueLocked(p, now)
+	a.burdened = b.inbox.beats == 0 && b.burdenedLocked()
 	return a
 }
 
@@ -144,11 +152,15 @@ func (b *board) restored(p pulse, drains []string) {
 }
 
 // dueLocked names the shards to be read: those that changed, those of which
-// nothing is known, and at times all. The others are as they were.
-func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string) {
+// nothing is known, and at times all. The others are as they were. Where the time
+// alone is a reason to read all, sweep is what the digest should be.
+func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string, sweep string) {
 	in := &b.inbox
 	in.beats++
 	all := in.beats > fullReading || p.count < in.seen || slices.Contains(p.changed, everyShard)
+	if in.beats == fullReading+1 && p.count == in.seen && len(in.marked) == 0 {
+		sweep = b.expectedLocked(now)
+	}
 	for _, shard := range p.changed {
 		in.mark(shard, b.shards[shard] != nil)
 	}
@@ -169,13 +181,45 @@ func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string) {
 		}
 	}
 	b.publishLocked(now, stale...)
+	if !all {
+		foreign = in.markedForeign()
+	}
+	clear(in.marked)
+	return read, foreign, sweep
+}
+
+// markedForeign lists the marked shards that are not watched here.
+func (in *inbox) markedForeign() (foreign []string) {
 	for shard := range in.marked {
-		if in.foreign[shard] && !all {
+		if in.foreign[shard] {
 			foreign = append(foreign, shard)
 		}
 	}
-	clear(in.marked)
-	return read, foreign
+	return foreign
+}
+
+// expectedLocked is the digest of all keys if they are as they were read last;
+// empty where something is not known.
+func (b *board) expectedLocked(now time.Time) string {
+	prints := make([]string, len(b.cfg.Shards))
+	for i, shard := range b.cfg.Shards {
+		if k := b.shards[shard]; !k.alone && k.fleet.fresh(now, b.cfg.life()) {
+			prints[i] = k.print
+		}
+	}
+	return digest(prints)
+}
+
+// confirmed notes that all keys are as they were.
+func (b *board) confirmed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, k := range b.shards {
+		if k.unchanged(now) {
+			b.publishLocked(now, k)
+		}
+	}
 }
 
 // mark notes that a shard is to be read, and its name if it is not watched here.
@@ -210,5 +254,5 @@ func (b *board) overhear(hint string) {
 func (b *board) unread() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inbox.beats = fullReading
+	b.inbox.beats = fullReading + 1 // and no digest instead
 }

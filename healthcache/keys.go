@@ -7,6 +7,10 @@ func healthKey(shard string) string { return "db:health:" + shard }
 func drainKey(shard string) string  { return "db:drain:" + shard }
 func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
 
+// restoredKey says in which generation of the fleet's keys the drain of a shard
+// was written again, in the slot of the drain key.
+func restoredKey(shard string) string { return "db:restored:{db:drain:" + shard + "}" }
+
 // The fleet's own keys. The braces put them into one slot. Whatever of another
 // type stands in their place is swept away.
 const (

@@ -25,6 +25,8 @@ type knowledge struct {
 	summoned   bool      // the next result is owed to others as a testimony
 	testimony  string    // a word that waits to be written; empty: none
 	post       post
+	print      string // of the keys as they were read last; see sweep
+	holder     string // of the lease as it was read last
 
 	view View   // as it was last published
 	from source // of the view
@@ -144,6 +146,7 @@ func (k *knowledge) summon(now time.Time, fresh, pace, limit time.Duration) {
 // was before reading: an order given since then is newer than what was read.
 func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, token string, moves int) {
 	k.rejoin(keys.health.failed)
+	k.print, k.holder = keys.print(), keys.lease.value
 	if !keys.health.failed {
 		k.absorbHealth(keys.health, clock, now)
 	}

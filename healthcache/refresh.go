@@ -69,10 +69,20 @@ func (c *Cache) refresh(ctx context.Context) error {
 	if len(todo.lost) > 0 {
 		return c.restore(ctx, p, todo.lost)
 	}
+	if len(todo.offered) > 0 {
+		c.board.tookOver(c.fleet.takeOver(ctx, todo.offered))
+	}
+	if todo.sweep != "" && todo.sweep == c.fleet.sweep(ctx, c.cfg.Shards) {
+		c.board.confirmed()
+		todo.read = nil
+	}
 	if len(todo.read)+len(todo.foreign) > 0 {
 		if err := c.read(ctx, todo, p.now, moves); err != nil {
 			return err
 		}
+	}
+	if todo.burdened {
+		c.spread(ctx)
 	}
 	c.tell(ctx)
 	return nil
@@ -119,7 +129,7 @@ func (c *Cache) readOnly(ctx context.Context, moves map[string]int) error {
 
 // restore writes drains again after Redis lost everything.
 func (c *Cache) restore(ctx context.Context, p pulse, drains []lost) error {
-	back, err := c.fleet.restore(ctx, drains)
+	back, err := c.fleet.restore(ctx, p.generation, drains)
 	for _, shard := range back {
 		c.cfg.Logger.Warn("redis lost a drain, it is written again", slog.String("shard", shard))
 	}

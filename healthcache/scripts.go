@@ -132,6 +132,15 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return since
 `)
 
+// takeOverScript takes a lease that its holder has offered. KEYS: health key, lease
+// key. ARGV: token, milliseconds of the lease, the holder's token.
+var takeOverScript = redis.NewScript(`
+if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[3] then return 0 end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+`)
+
 // releaseScript hands the own lease back. KEYS: health key, lease key. ARGV: token.
 var releaseScript = redis.NewScript(`
 if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
@@ -166,10 +175,14 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])
 `)
 
-// restoreScript writes drains again that were lost, and answers how many were
-// missing. KEYS: a drain key. ARGV: reason, milliseconds left (0: no end).
+// restoreScript writes a drain again that was lost, once in a generation of the
+// fleet's keys, and answers whether it did. KEYS: drain key, key of restoring.
+// ARGV: reason, milliseconds left (0: no end), generation, milliseconds for
+// which a late instance may try.
 var restoreScript = redis.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+if redis.call('TYPE', KEYS[2]).ok == 'string' and redis.call('GET', KEYS[2]) == ARGV[3] then return 0 end
+redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 if ARGV[2] == '0' then redis.call('SET', KEYS[1], ARGV[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 1
 `)

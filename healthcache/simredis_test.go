@@ -132,19 +132,58 @@ func (m *modelRedis) tend(token string, t tended) tending {
 	return tending{held: true, renewed: renewed}
 }
 
+// keys is what stands in Redis of one shard.
+func (m *modelRedis) keys(shard string, now time.Time) (keys keyset) {
+	if record, ok := m.records[shard]; ok && record.until.After(now) {
+		text, _ := json.Marshal(record.status)
+		keys.health = cell{value: string(text), exists: true}
+	}
+	if lease, ok := m.leases[shard]; ok && lease.until.After(now) {
+		keys.lease = cell{value: lease.token, exists: true}
+	}
+	return keys
+}
+
+func (m *modelRedis) sweep(b *bill, shards []string) string {
+	prints := make([]string, len(shards))
+	for i, s := range shards {
+		prints[i] = m.keys(s, time.Now()).print()
+	}
+	b.reading -= b.bytes
+	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "0", strings.Join(shards, " ")}, 46)
+	b.reading += b.bytes
+	return digest(prints)
+}
+
+func (m *modelRedis) offer(b *bill, giver string, offers []offer) {
+	for _, o := range offers {
+		if m.mail[o.peer] == nil {
+			m.mail[o.peer] = map[string]bool{}
+		}
+		m.mail[o.peer][o.letter(giver)] = true
+		b.add([]string{"sadd", mailKey(o.peer), o.letter(giver)}, 4)
+		b.add([]string{"pexpire", mailKey(o.peer), "3000"}, 4)
+	}
+}
+
+func (m *modelRedis) takeOver(b *bill, token string, offers []offer) map[string]bool {
+	got := map[string]bool{}
+	for _, o := range offers {
+		b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "2", healthKey(o.shard), leaseKey(o.shard), token, "3000", o.peer}, 4)
+		if lease := m.leases[o.shard]; lease.token == o.peer && lease.until.After(time.Now()) {
+			m.leases[o.shard] = modelLease{token, time.Now().Add(m.ttl)}
+			got[o.shard] = true
+		}
+	}
+	return got
+}
+
 func (m *modelRedis) read(b *bill, shards []string) reading {
 	now := time.Now()
 	r := reading{shards: map[string]keyset{}, clock: now}
 	request, reply := []string{"mget"}, 0
 	for _, s := range shards {
-		var keys keyset
-		if record, ok := m.records[s]; ok && record.until.After(now) {
-			text, _ := json.Marshal(record.status)
-			keys.health = cell{value: string(text), exists: true}
-		}
-		if lease, ok := m.leases[s]; ok && lease.until.After(now) {
-			keys.lease = cell{value: lease.token, exists: true}
-		}
+		keys := m.keys(s, now)
 		r.shards[s] = keys
 		request = append(request, healthKey(s), drainKey(s), leaseKey(s))
 		reply += wire(keys.health.value, keys.lease.value) + 5

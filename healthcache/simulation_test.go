@@ -40,6 +40,11 @@ func simulate(t *testing.T, instances, shards int) {
 			t.Fatalf("%s is not up for all", shard)
 		}
 	}
+	w.run(settling * w.cfg.Interval)
+	line("most leases in one hand", "%d", w.mostLeases())
+	if most := w.mostLeases(); most > fairPart(shards, instances) {
+		t.Errorf("one instance holds %d leases", most)
+	}
 
 	quiet(t, w, line)
 	death(t, w, line)
@@ -47,6 +52,9 @@ func simulate(t *testing.T, instances, shards int) {
 	partitions(t, w, line)
 	t.Logf("%v of virtual time\n%s", time.Since(began).Round(time.Second), table)
 }
+
+// settling is for how many intervals the leases are spread.
+const settling = 50
 
 type liner func(what, format string, args ...any)
 

@@ -148,6 +148,17 @@ func (w *world) holder(shard string) int {
 	return max(slices.IndexFunc(w.instances, func(in *simInstance) bool { return in.token == token }), 0)
 }
 
+// mostLeases is how many leases one instance holds at most.
+func (w *world) mostLeases() int {
+	held := map[string]int{}
+	most := 0
+	for _, lease := range w.redis.leases {
+		held[lease.token]++
+		most = max(most, held[lease.token])
+	}
+	return most
+}
+
 // all reports whether every instance sees shard so.
 func (w *world) all(shard string, ok func(View) bool) bool {
 	return !slices.ContainsFunc(w.instances, func(in *simInstance) bool { return !ok((*in.board.snapshot.Load())[shard]) })
@@ -211,11 +222,23 @@ func (in *simInstance) refresh() {
 	seen, held := in.board.holding()
 	p := in.redis.beat(&in.bill, in.token, seen, held)
 	todo := in.board.hear(p, moves)
+	if len(todo.offered) > 0 {
+		in.board.tookOver(in.redis.takeOver(&in.bill, in.token, todo.offered))
+	}
+	if todo.sweep != "" && todo.sweep == in.redis.sweep(&in.bill, in.cfg.Shards) {
+		in.board.confirmed()
+		todo.read = nil
+	}
 	if len(todo.read) > 0 {
 		wanted := in.board.absorb(in.redis.read(&in.bill, todo.read), moves)
 		if len(wanted) > 0 {
 			in.board.held(in.redis.take(&in.bill, in.token, wanted))
 		}
+	}
+	if todo.burdened {
+		members := slices.Collect(maps.Keys(in.redis.members))
+		in.bill.add([]string{"zrange", membersKey, "0", "-1"}, wire(members...))
+		in.redis.offer(&in.bill, in.token, in.board.handovers(members))
 	}
 	in.report()
 }
