@@ -232,7 +232,22 @@ func (r *Router) changed(c healthcache.Change) {
 		p.dropIdle()
 	}
 	p.heedDrain()
+	if c.Next.State == healthcache.Draining {
+		r.tellDrained(p.shard.Group)
+	}
 	if f := r.cfg.Observer.Health; f != nil {
 		f(c)
 	}
+}
+
+// tellDrained says when the drains leave a group no shard to go to: it keeps
+// serving, which may not be what the operator had in mind.
+func (r *Router) tellDrained(group string) {
+	health := r.health.Snapshot()
+	for _, s := range r.groups[group] {
+		if !drained(health[s.Name]) {
+			return
+		}
+	}
+	r.cfg.Logger.Warn("every shard of the group is drained, it keeps serving", "group", group)
 }

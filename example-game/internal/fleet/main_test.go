@@ -1,0 +1,31 @@
+package fleet_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/shardhop/shardhop/internal/lab"
+)
+
+// database is the one MariaDB behind the shards of every test. Tests break the
+// proxies in front of it, not the server, and name their players apart.
+var database *lab.MariaDBServer
+
+// parallel is how many tests run at once: they wait more than they compute.
+const parallel = "4"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
+	os.Exit(lab.Main(m,
+		func(t testing.TB) { database = lab.MariaDB(t) },
+		func() error {
+			return goleak.Find(
+				// scs.New starts it for the store that sessionstore then replaces.
+				goleak.IgnoreAnyFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))
+		}))
+}
