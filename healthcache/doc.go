@@ -10,12 +10,15 @@
 // the shard's probe lease in Redis and writes what it finds to the health key, by
 // a script that looks at the lease, so that a prober that was paused cannot
 // write when it wakes. The lease ends three intervals after its holder was last
-// heard of and is handed back by Close. It is never taken from a holder.
+// heard of and is handed back by Close. It is never taken from a holder, but one
+// who holds more than its part offers some to those who hold least, and goes on
+// probing until they have taken over.
 //
 // Twice an interval each instance beats: one script, one round trip, that says
 // "alive", extends the leases held, renews the records that say what they said
 // before, and brings back what is new. A change counter tells which shards' keys
-// have changed; only these are read, and all of them every tenth interval. What
+// have changed; only these are read. Every tenth interval Redis is asked for a
+// digest of all keys, and all are read where it is another than expected. What
 // an operator does with redis-cli is noticed by the shard's prober, whose beat
 // looks at the drain key too, and which then counts it as a change: so all know
 // within an interval. A hint on the channel db:changes makes everybody beat at
