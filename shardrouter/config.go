@@ -60,6 +60,10 @@ type Config struct {
 	// Each goes back once, and if it is rotated again, it stays. Default 0:
 	// never.
 	Failback time.Duration
+	// OutcomeRetention is how long outcome rows are kept, and so how long a
+	// repeat with the same Key gets the first answer; see [TxAnswer]. At least
+	// a second. Default 24h.
+	OutcomeRetention time.Duration
 	// Redis shares health among instances. Nil: this instance stands alone.
 	Redis redis.UniversalClient
 	// Instance names this process in the health keys. Default host, process id

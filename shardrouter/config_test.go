@@ -37,6 +37,7 @@ func TestConfigDefaults(t *testing.T) {
 		{"HoldTimeout", c.HoldTimeout, time.Minute},
 		{"HealthInterval", c.HealthInterval, time.Second},
 		{"Failback", c.Failback, 0},
+		{"OutcomeRetention", c.OutcomeRetention, 24 * time.Hour},
 	} {
 		if d.got != d.want {
 			t.Errorf("%s = %v, want %v", d.field, d.got, d.want)

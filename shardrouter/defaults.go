@@ -20,6 +20,7 @@ const (
 	defaultHoldMax        = 1000
 	defaultHealthInterval = time.Second
 	defaultMaxConns       = 50
+	defaultRetention      = 24 * time.Hour
 	waitingPerConn        = 4
 )
 
@@ -49,6 +50,7 @@ func (c Config) withFigures() Config {
 	c.HoldTimeout = cmp.Or(c.HoldTimeout, defaultHoldTimeout)
 	c.HoldMax = cmp.Or(c.HoldMax, defaultHoldMax)
 	c.HealthInterval = cmp.Or(c.HealthInterval, defaultHealthInterval)
+	c.OutcomeRetention = cmp.Or(c.OutcomeRetention, defaultRetention)
 	c.Shards = slices.Clone(c.Shards)
 	for i, s := range c.Shards {
 		c.Shards[i] = s.withDefaults()

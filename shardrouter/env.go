@@ -64,6 +64,8 @@ func readCommon(r *envread.Reader) Config {
 		HoldMax:        r.Int("SHARD_HOLD_MAX", 0, 1, holdMaxLimit),
 		HealthInterval: r.Duration("SHARD_HEALTH_INTERVAL", 0),
 		Failback:       r.DurationOrOff("SHARD_FAILBACK", 0),
+
+		OutcomeRetention: r.Duration("SHARD_OUTCOME_RETENTION", 0),
 	}
 }
 

@@ -28,7 +28,7 @@ type Router struct {
 	closed atomic.Bool
 
 	stop     context.CancelFunc
-	watching sync.WaitGroup // see watch
+	watching sync.WaitGroup // see watch and purger
 }
 
 // New starts a router: one pool and one prober per shard. A shard that is down
@@ -62,6 +62,9 @@ func New(cfg Config) (*Router, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	r.watching.Go(func() { r.watch(ctx) })
+	for _, p := range r.pools {
+		r.watching.Go(func() { (&purger{router: r, pool: p}).run(ctx) })
+	}
 	return r, nil
 }
 

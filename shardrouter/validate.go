@@ -108,6 +108,9 @@ func (c Config) validateFigures() error {
 	if c.HealthInterval > 0 && c.HealthInterval < minHealthInterval {
 		errs = append(errs, fmt.Errorf("interval of probes (HealthInterval, SHARD_HEALTH_INTERVAL) %v: want at least %v", c.HealthInterval, minHealthInterval))
 	}
+	if c.OutcomeRetention < time.Second {
+		errs = append(errs, fmt.Errorf("time for which outcome rows are kept (OutcomeRetention, SHARD_OUTCOME_RETENTION) %v: want at least 1s, or 0 for the default", c.OutcomeRetention))
+	}
 	if c.Failback < 0 {
 		errs = append(errs, fmt.Errorf("time to fail-back (Failback) %v: want a stable time, or 0 for never", c.Failback))
 	}
