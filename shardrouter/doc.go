@@ -112,6 +112,9 @@
 // key, and the row keeps the answer. The table is made at the first need, or by
 // an operator with [OutcomeDDL].
 //
+// Rows are purged when they are older than Config.OutcomeRetention, by one
+// instance of the fleet at a time: db:purge:<shard> in Redis is whose turn it is.
+//
 // A server that has not noticed the loss of a connection keeps the locks of its
 // transaction. Its thread is ended before the body runs again there, unless the
 // server was restarted since and may have given the number to another.

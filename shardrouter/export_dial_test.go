@@ -1,0 +1,21 @@
+package shardrouter
+
+import (
+	"context"
+	"testing"
+)
+
+// Dial opens a connection to the first node of a shard and closes it, with or
+// without asking the server who it is.
+func Dial(ctx context.Context, t testing.TB, r *Router, shard string, introduced bool) {
+	t.Helper()
+	p := r.pools[shard]
+	conn, err := p.connector.nodes[0].connect(ctx, p.era.Load())
+	if err == nil && introduced {
+		err = p.connector.meet(ctx, conn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+}
