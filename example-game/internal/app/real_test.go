@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardhop/shardhop/example-game/internal/app"
 	"github.com/shardhop/shardhop/internal/lab"
 )
 
@@ -44,13 +45,19 @@ func TestOnRealServers(t *testing.T) {
 	})
 }
 
+// onGalera starts a game on three nodes that hold the same rows.
+func onGalera(t *testing.T) *app.App {
+	t.Helper()
+	nodes := lab.Galera(t, 3)
+	return start(t, "SHARDS=server_1,server_2,server_3", "REDIS_URL="+lab.Redis(t).URL(),
+		"SHARD_SERVER_1_DSN="+nodes[0].DSN(), "SHARD_SERVER_2_DSN="+nodes[1].DSN(), "SHARD_SERVER_3_DSN="+nodes[2].DSN())
+}
+
 // On Galera, writers of one row on several nodes meet only at COMMIT, where
 // all but one are rolled back. That must not reach the players.
 func TestEverybodyGivesToOneOnGalera(t *testing.T) {
 	const givers, gifts = 8, 6
-	nodes, rdb := lab.Galera(t, 3), lab.Redis(t)
-	game := start(t, "SHARDS=server_1,server_2,server_3", "REDIS_URL="+rdb.URL(),
-		"SHARD_SERVER_1_DSN="+nodes[0].DSN(), "SHARD_SERVER_2_DSN="+nodes[1].DSN(), "SHARD_SERVER_3_DSN="+nodes[2].DSN())
+	game := onGalera(t)
 	rich := newClient(t, game.URL())
 	rich.register("rich")
 	var wg sync.WaitGroup

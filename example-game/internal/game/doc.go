@@ -31,6 +31,18 @@
 // that is dead when the handler asks for it is left behind inside that call, and
 // one that dies under a transaction is left behind by running it again.
 //
+// # Once
+//
+// Whoever digs or gives may name the request with an Idempotency-Key: however
+// often it is sent, it has its effect once, and the repeat gets the first answer
+// with Idempotency-Replayed: true. The key is the player's, not the session's,
+// and stands for method, path and body; another request under it is refused
+// (422), one that comes while the first still runs waits, five seconds at most,
+// and is then refused (409). The answer is stored beside the gold, in the same
+// transaction, so that it is where the player's rows are. A deed that is refused
+// (no such player, not enough gold) is not stored: nothing has happened, and the
+// same key may be tried again.
+//
 // # Failure
 //
 // Every error ends in one table (problems.go) or in the library's own

@@ -56,22 +56,26 @@ func (g *Game) dig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var gold int64
-	err = g.play(ctx, p, func(ctx context.Context) error {
-		return middleware.Tx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			gold, err = store.Dig(ctx, tx, p.name)
-			return err
-		})
+	opts, err := onceOptions(r, p)
+	if err != nil {
+		return err
+	}
+	done, err := g.once(ctx, p, opts, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		return store.Dig(ctx, tx, p.name)
 	})
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, treasure{gold})
+	return replyOnce(w, done)
 }
 
 func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	p, err := g.player(ctx)
+	if err != nil {
+		return err
+	}
+	opts, err := onceOptions(r, p)
 	if err != nil {
 		return err
 	}
@@ -83,12 +87,8 @@ func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var left int64
-	err = g.play(ctx, p, func(ctx context.Context) error {
-		return middleware.Tx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			left, err = store.Transfer(ctx, tx, p.name, form.To, amount)
-			return err
-		})
+	done, err := g.once(ctx, p, opts, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		return store.Transfer(ctx, tx, p.name, form.To, amount)
 	})
 	if errors.Is(err, store.ErrNoRecipient) {
 		return g.noRecipient(ctx, player{p.realm, form.To})
@@ -96,7 +96,7 @@ func (g *Game) transfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, treasure{left})
+	return replyOnce(w, done)
 }
 
 // noRecipient tells a player who does not exist from one whose rows are on

@@ -9,6 +9,7 @@ import (
 	"github.com/shardhop/shardhop/example-game/internal/problem"
 	"github.com/shardhop/shardhop/example-game/internal/store"
 	"github.com/shardhop/shardhop/middleware"
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // What a handler answers by itself.
@@ -16,6 +17,9 @@ var (
 	errNotLoggedIn = problem.New(http.StatusUnauthorized, "not_logged_in", "Please sign in first")
 	errCredentials = problem.New(http.StatusUnauthorized, "wrong_credentials", "Name or password is wrong")
 	errNameTaken   = problem.New(http.StatusConflict, "name_taken", "That name is taken")
+	errKey         = problem.New(http.StatusUnprocessableEntity, "bad_key", "An Idempotency-Key has 1 to 255 printable ASCII characters, and there is one at most")
+	errKeyReused   = problem.New(http.StatusUnprocessableEntity, "key_reused", "That Idempotency-Key was used for another request")
+	errKeyRunning  = problem.New(http.StatusConflict, "key_in_progress", "A request with that Idempotency-Key is still running")
 	errNotEnough   = problem.New(http.StatusConflict, "not_enough_gold", "You do not have that much gold")
 	errNoRecipient = problem.New(http.StatusNotFound, "no_such_player", "There is no player of that name in your realm")
 	errElsewhere   = problem.New(http.StatusServiceUnavailable, "player_elsewhere",
@@ -37,6 +41,8 @@ var known = [...]struct {
 	{store.ErrNotEnough, errNotEnough},
 	{store.ErrNoRecipient, errNoRecipient},
 	{store.ErrNoPlayer, errElsewhere},
+	{shardrouter.ErrKeyReused, errKeyReused},
+	{shardrouter.ErrKeyInProgress, errKeyRunning},
 	{password.ErrBusy, errHashing},
 	{errUnreachable, errNoShard},
 	{errRoster, errRedis},

@@ -28,12 +28,12 @@ func Decode(r *http.Request, form any) error {
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return errNotJSON
 	}
-	body, err := io.ReadAll(r.Body)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return errTooLarge
+	body, err := Read(r)
+	if err != nil {
+		return err
 	}
 	// The decoder would replace what is no text, and so make many passwords one.
-	if err != nil || !utf8.Valid(body) || hasHalfRune(body) || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+	if !utf8.Valid(body) || hasHalfRune(body) || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
 		return errMalformed
 	}
 	err = json.Unmarshal(body, form)
@@ -44,6 +44,18 @@ func Decode(r *http.Request, form any) error {
 		return errMalformed
 	}
 	return nil
+}
+
+// Read reads the body of a request, whatever it is; see [Decode].
+func Read(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, errMalformed
+	}
+	return body, nil
 }
 
 // isJSON reports whether a Content-Type is JSON's. JSON is always UTF-8, so

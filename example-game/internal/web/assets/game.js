@@ -20,9 +20,10 @@ function say(text, bad) {
 }
 
 // call asks the API and gives the answer, or throws what the server says, with
-// the status if there was an answer.
-async function call(method, path, form) {
+// status and code if there was an answer.
+async function call(method, path, form, key) {
   const options = { method, headers: { Accept: "application/json" } };
+  if (key) options.headers["Idempotency-Key"] = key;
   if (form) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(form);
@@ -36,15 +37,48 @@ async function call(method, path, form) {
   const served = answer.headers.get("X-Shard");
   if (served && me) moved(served);
   const body = answer.status === 204 ? null : await answer.json().catch(() => null);
-  if (answer.ok) return body;
+  if (answer.status === 204 || answer.ok && body) return body;
+  if (answer.ok) throw new Error("The answer of the game was cut off.");
   const error = new Error(explain(answer.status, body));
   error.status = answer.status;
+  error.code = body && body.code;
   throw error;
+}
+
+// newKey makes a key that nobody else has. randomUUID is for pages over HTTPS.
+function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+// isOpen tells whether a deed that failed may have happened, or happen if it is
+// asked for again.
+function isOpen(error) {
+  if (error.code === "player_elsewhere") return false;
+  return !error.status || error.status >= 500 || error.code === "key_in_progress";
+}
+
+// once does what must not be done twice. While nobody can say whether it was
+// done, it asks again with the same key, which does it if it was not.
+async function once(path, form) {
+  const key = newKey();
+  for (let pause = 250; ; pause *= 2) {
+    try {
+      return await call("POST", path, form, key);
+    } catch (error) {
+      if (!isOpen(error) || pause > 8000) throw error;
+    }
+    say("No answer yet. Asking again; it will happen once.");
+    await new Promise((done) => setTimeout(done, pause));
+  }
 }
 
 // explain puts a refusal in words. The game's own are good as they are; the
 // library's are for programs.
 function explain(status, body) {
+  if (body && body.code === "outcome_unknown") {
+    return "The server went away in the middle of it. Look at your gold before you try again.";
+  }
   if (status === 503 && (!body || body.code !== "player_elsewhere")) {
     return "The servers are busy or away for a moment. Nothing is lost, please try again.";
   }
@@ -212,7 +246,7 @@ $("account").addEventListener("submit", (e) => {
 });
 
 $("dig").addEventListener("click", () => attempt(async () => {
-  const { gold } = await call("POST", "/api/dig");
+  const { gold } = await once("/api/dig");
   dug(gold);
 }));
 
@@ -221,7 +255,7 @@ $("gift").addEventListener("submit", (e) => {
   attempt(async () => {
     const to = $("gift-to").value;
     const amount = wholeAmount($("gift-amount").value.trim());
-    const { gold } = await call("POST", "/api/transfer", { to, amount });
+    const { gold } = await once("/api/transfer", { to, amount });
     say(`${to} thanks you for ${amount.toLocaleString("en")} gold.`);
     dug(gold);
   });
