@@ -36,6 +36,7 @@ var verdicts = [...]verdict{
 	{shardrouter.ErrClosed, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrNotStored, http.StatusServiceUnavailable, "unavailable", true},
 	{ErrContended, http.StatusServiceUnavailable, "busy", true},
+	{ErrTooLate, http.StatusServiceUnavailable, "timeout", true},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", false},
 	{context.Canceled, http.StatusServiceUnavailable, "canceled", false},
 }

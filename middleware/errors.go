@@ -11,6 +11,9 @@ var (
 	// ErrNotStored: Assign or Move found a connection, but the session store
 	// did not confirm the route. The error carries the store's.
 	ErrNotStored = errors.New("middleware: the route could not be stored")
+	// ErrTooLate: the WriteTimeout of the http.Server left no time to find a
+	// connection and answer.
+	ErrTooLate = errors.New("middleware: the server's write timeout leaves no time to answer")
 	// ErrContended: other requests of the same session changed its route again
 	// and again meanwhile.
 	ErrContended = errors.New("middleware: the session's route changes too often")

@@ -38,6 +38,9 @@ func TestLive(t *testing.T) {
 		{"transaction moves", liveTx},
 		{"frozen under a statement", liveFrozen},
 		{"replay", liveReplay},
+		{"held", liveHold},
+		{"held and the write timeout", liveWriteTimeout},
+		{"held and the shutdown", liveShutdown},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, newWorld(t, server)) })
 	}

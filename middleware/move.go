@@ -37,6 +37,8 @@ func (s *seat) assign(ctx context.Context, group string) error {
 	if s.assignedIn(group) {
 		return nil
 	}
+	ctx, cancel := s.inTime(ctx)
+	defer cancel()
 	return s.replace(ctx, func() (lease, change, error) {
 		for range maxRounds {
 			l, stands, err := s.assignOnce(ctx, group)
@@ -82,6 +84,8 @@ func (s *seat) move(ctx context.Context, shard string) error {
 	if !ok {
 		return fmt.Errorf("%w: %q", shardrouter.ErrUnknownShard, shard)
 	}
+	ctx, cancel := s.inTime(ctx)
+	defer cancel()
 	return s.replace(ctx, func() (lease, change, error) {
 		l, err := s.mount.lender.Acquire(ctx, shard)
 		if err != nil {

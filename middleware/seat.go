@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"sync"
+	"time"
 
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -24,6 +25,8 @@ type seat struct {
 	answer *answer
 	// named is the shard that the session named when the request came in.
 	named string
+	// lastCall is when the connection must be there; zero: whenever.
+	lastCall time.Time
 	// turn holds one token for whoever takes or replaces the lease. It is held
 	// across I/O; mu never is.
 	turn chan struct{}
@@ -53,7 +56,7 @@ type seat struct {
 }
 
 func (m *mount) newSeat(parent context.Context) *seat {
-	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy}
+	s := &seat{mount: m, turn: make(chan struct{}, 1), remedy: remedyLazy, lastCall: lastCall(parent)}
 	ctx, cancel := context.WithCancel(shardrouter.Track(parent))
 	s.ctx, s.cancel = context.WithValue(ctx, seatKey{}, s), cancel
 	if s.outer, _ = parent.Value(seatKey{}).(*seat); s.outer != nil {
@@ -80,6 +83,8 @@ func (s *seat) acquire(ctx context.Context) (lease, error) {
 	if l, err := s.present(); l != nil || err != nil {
 		return l, err
 	}
+	ctx, cancel := s.inTime(ctx)
+	defer cancel()
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}

@@ -26,10 +26,13 @@ type world struct {
 	server  *lab.MariaDBServer
 	client  *redis.Client
 	proxies map[string]*faultproxy.Proxy
+
+	hold         time.Duration // of the applications' routers
+	writeTimeout time.Duration // of their servers; 0: none
 }
 
 func newWorld(t *testing.T, server *lab.MariaDBServer) *world {
-	w := &world{t: t, server: server, proxies: map[string]*faultproxy.Proxy{}}
+	w := &world{t: t, server: server, proxies: map[string]*faultproxy.Proxy{}, hold: shardrouter.HoldNone}
 	w.client = redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = w.client.Close() })
 	lab.Exec(t, server.DSN(), "REPLACE INTO gold VALUES (1, 0)")
@@ -84,7 +87,7 @@ func (w *world) start(shards []shardrouter.Shard, h map[string]http.HandlerFunc)
 	logger := slog.New(slog.NewTextHandler(a.log, nil))
 	router, err := shardrouter.New(shardrouter.Config{
 		Shards: shards, HealthInterval: 100 * time.Millisecond, ConnectTimeout: time.Second,
-		AcquireTimeout: 3 * time.Second, BusyTimeout: time.Second, Logger: logger,
+		AcquireTimeout: 3 * time.Second, BusyTimeout: time.Second, HoldTimeout: w.hold, Logger: logger,
 		Observer: shardrouter.Observer{
 			Attempt: func(at shardrouter.Attempt) { a.note(func() { a.attempts = append(a.attempts, at) }) },
 			Leaked:  func(string) { a.note(func() { a.leaks++ }) },
@@ -108,7 +111,9 @@ func (w *world) start(shards []shardrouter.Shard, h map[string]http.HandlerFunc)
 	for path, fn := range h {
 		mux.HandleFunc(path, fn)
 	}
-	srv := httptest.NewServer(a.store.LoadAndSave(lend(mux)))
+	srv := httptest.NewUnstartedServer(a.store.LoadAndSave(lend(mux)))
+	srv.Config.WriteTimeout = w.writeTimeout
+	srv.Start()
 	a.url = srv.URL
 	w.t.Cleanup(func() {
 		srv.Close()

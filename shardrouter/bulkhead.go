@@ -38,22 +38,32 @@ func newBulkhead(slots, maxWaiting int, wait time.Duration, stalled func()) *bul
 	}
 }
 
+// visitor is what a bulkhead has to know of who wants in.
+type visitor struct {
+	deadline time.Time
+	// nested: the visitor already holds a slot.
+	nested bool
+	// held: the visitor was held until the shard could serve again.
+	held bool
+}
+
 // enter takes a slot, first come first served, and waits for one until the
-// deadline at the latest. Nested callers, who already hold a slot, never wait
-// for one: with every slot in such hands they would wait for each other. The
-// ramp that enter returns, if any, goes to leave.
+// deadline at the latest. Nested visitors never wait for one: with every slot in
+// such hands they would wait for each other. Those who were held are bounded in
+// number already, and come back one by one as slots come free. The ramp that
+// enter returns, if any, goes to leave.
 //
 // While connections come back little by little, who has to wait for that holds
 // no slot meanwhile.
-func (b *bulkhead) enter(ctx context.Context, e *era, deadline time.Time, nested bool) (*ramp, error) {
+func (b *bulkhead) enter(ctx context.Context, e *era, v visitor) (*ramp, error) {
 	r, ok := b.enterNow()
 	if ok {
 		return r, nil
 	}
-	if nested && r == nil {
+	if v.nested && r == nil {
 		return nil, ErrNestedLease
 	}
-	if err := b.queue(ctx, e, deadline, r); err != nil {
+	if err := b.queue(ctx, e, v, r); err != nil {
 		return nil, err
 	}
 	b.inUse.Add(1)
@@ -85,12 +95,15 @@ func (b *bulkhead) ramping() *ramp {
 	return r
 }
 
-func (b *bulkhead) queue(ctx context.Context, e *era, deadline time.Time, r *ramp) error {
-	defer b.waiting.Add(-1)
-	if n := b.waiting.Add(1); n > b.maxWaiting {
-		return fmt.Errorf("%w: %d requests are waiting already", ErrBusy, b.maxWaiting)
+func (b *bulkhead) queue(ctx context.Context, e *era, v visitor, r *ramp) error {
+	wait := time.Until(v.deadline)
+	if !v.held {
+		wait = min(b.wait, wait)
+		defer b.waiting.Add(-1)
+		if n := b.waiting.Add(1); n > b.maxWaiting {
+			return fmt.Errorf("%w: %d requests are waiting already", ErrBusy, b.maxWaiting)
+		}
 	}
-	wait := min(b.wait, time.Until(deadline))
 	waitCtx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()

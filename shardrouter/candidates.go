@@ -13,6 +13,7 @@ type candidateInput struct {
 	ring   []Shard // the configured shards in rotation order; those of other groups are passed over
 	route  Route
 	picked bool   // route.Shard was only just picked for a new route, and binds nobody yet
+	onward bool   // the route's shard was waited for, for as long as one does
 	key    string // of the session, for RotationSpread
 	health healthcache.Snapshot
 
@@ -149,7 +150,7 @@ func (in candidateInput) order() []Shard {
 	if own < 0 {
 		return members
 	}
-	if !in.picked && members[own].OnFailure != OnFailureRotate {
+	if !in.picked && members[own].OnFailure.stays(in.onward) {
 		return members[own : own+1]
 	}
 	return in.rotated(members, own)

@@ -48,7 +48,7 @@ type Config struct {
 	// Each instance takes an equal part. Default 50.
 	Ramp int
 	// HoldTimeout is the longest hold, counted from the start of the outage.
-	// Default 60s.
+	// HoldNone: no request is held. Default 60s.
 	HoldTimeout time.Duration
 	// HoldMax bounds the requests held at once, per shard. Default 1000.
 	HoldMax int
@@ -93,11 +93,15 @@ type Shard struct {
 	// DefaultGroup.
 	Group string
 	// OnFailure says what happens to requests when the shard fails. Default
-	// OnFailureRotate.
+	// OnFailureRotate for a shard of one node, OnFailureHoldFirst for a shard
+	// of several.
 	OnFailure OnFailure
 	// MaxConns bounds the connections to the shard. Default 50.
 	MaxConns int
 }
+
+// HoldNone is the HoldTimeout of a router that holds no requests.
+const HoldNone time.Duration = -1
 
 // DefaultGroup is the group of shards that name none.
 const DefaultGroup = "default"
@@ -138,9 +142,17 @@ type OnFailure string
 
 // What may happen when a shard fails.
 const (
-	OnFailureRotate OnFailure = "rotate" // go on to the next shard of the group
-	OnFailureHold   OnFailure = "hold"   // wait for the shard to have a writable node
-	OnFailureFail   OnFailure = "fail"   // answer 503
+	// OnFailureRotate: go on to the next shard of the group; when none of them
+	// serves, wait for one.
+	OnFailureRotate OnFailure = "rotate"
+	// OnFailureHold: wait for the shard to have a writable node again, and
+	// never go on to another.
+	OnFailureHold OnFailure = "hold"
+	// OnFailureHoldFirst: wait for the shard, and go on to the next one when
+	// that has taken too long.
+	OnFailureHoldFirst OnFailure = "hold_first"
+	// OnFailureFail: answer 503.
+	OnFailureFail OnFailure = "fail"
 )
 
 // DSN is a data source name of github.com/go-sql-driver/mysql. It prints

@@ -61,9 +61,17 @@ func (c Config) withFigures() Config {
 func (s Shard) withDefaults() Shard {
 	s.Weight = cmp.Or(s.Weight, 1)
 	s.Group = cmp.Or(s.Group, DefaultGroup)
-	s.OnFailure = cmp.Or(s.OnFailure, OnFailureRotate)
+	s.OnFailure = cmp.Or(s.OnFailure, s.defaultOnFailure())
 	s.MaxConns = cmp.Or(s.MaxConns, defaultMaxConns)
 	return s
+}
+
+// defaultOnFailure waits for a standby where there is one.
+func (s Shard) defaultOnFailure() OnFailure {
+	if nodes, err := parseDSN(s.DSN, driverTimeouts{}); err == nil && len(nodes) > 1 {
+		return OnFailureHoldFirst
+	}
+	return OnFailureRotate
 }
 
 // maxWaiting returns how many requests may wait for a connection of s.

@@ -60,6 +60,23 @@
 // running on the old one, wait once. What other instances served is not known
 // here.
 //
+// # Holding
+//
+// A request that no shard can serve, because none is there, waits for one where
+// that is worth it: a shard of several nodes is waited for before another one
+// serves its players, a group that is exhausted is waited for whole, and
+// [OnFailure] chooses otherwise for a shard. The time counts from the start of
+// the outage, not of the request, so in a longer one later requests go on, or
+// fail, at once. A request that is held holds nothing: no slot of a pool, no
+// connection, nothing in Redis. Their number is bounded by Config.HoldMax; the
+// request's own deadline ends its hold, and [Router.EndHolds] ends all.
+//
+// Nothing but a proof ends a hold: a probe of this instance's own, which looks
+// four times in an interval while somebody waits, or a connection that was made.
+// Each shard holds by itself. Those who were held take the slots of the pool as
+// they come free, in the order in which they asked, so a server that has just
+// come back meets no more than its pool.
+//
 // # Life of a shard's connections
 //
 //	         attempt failed, slow or probe failed

@@ -3,6 +3,7 @@ package shardrouter
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shardhop/shardhop/internal/envread"
 )
@@ -60,13 +61,21 @@ func readCommon(r *envread.Reader) Config {
 		ProbeTimeout:   r.Duration("SHARD_PROBE_TIMEOUT", 0),
 		AcquireTimeout: r.Duration("SHARD_ACQUIRE_TIMEOUT", 0),
 		Ramp:           r.Int("SHARD_RAMP", 0, 1, rampLimit),
-		HoldTimeout:    r.Duration("SHARD_HOLD_TIMEOUT", 0),
+		HoldTimeout:    readHold(r),
 		HoldMax:        r.Int("SHARD_HOLD_MAX", 0, 1, holdMaxLimit),
 		HealthInterval: r.Duration("SHARD_HEALTH_INTERVAL", 0),
 		Failback:       r.DurationOrOff("SHARD_FAILBACK", 0),
 
 		OutcomeRetention: r.Duration("SHARD_OUTCOME_RETENTION", 0),
 	}
+}
+
+// readHold reads the longest hold; off is none at all.
+func readHold(r *envread.Reader) time.Duration {
+	if d := r.DurationOrOff("SHARD_HOLD_TIMEOUT", defaultHoldTimeout); d > 0 {
+		return d
+	}
+	return HoldNone
 }
 
 // readNames reads the list of shards and returns the names that are well
@@ -100,7 +109,7 @@ func readShard(r *envread.Reader, name string) Shard {
 		DSN:       DSN(r.Required(prefix+"DSN", dsnForm)),
 		Weight:    r.Int(prefix+"WEIGHT", 1, 0, maxWeight),
 		Group:     r.String(prefix+"GROUP", DefaultGroup),
-		OnFailure: envread.OneOf(r, prefix+"ON_FAILURE", OnFailureRotate, onFailures...),
+		OnFailure: envread.OneOf(r, prefix+"ON_FAILURE", "", onFailures...),
 		MaxConns:  r.Int(prefix+"MAX_CONNS", defaultMaxConns, 1, maxConnsLimit),
 	}
 	if s.Weight == 0 {

@@ -62,7 +62,14 @@ var (
 	// ErrShardDown: the shard was found down while the lease was out, and its
 	// connection was cut.
 	ErrShardDown = errors.New("shardrouter: shard went down")
-	// ErrClosed: the router is closed.
+	// ErrHoldOver: the shard has had no writable node for longer than requests
+	// are held. It may be in an [*UnavailableError].
+	ErrHoldOver = errors.New("shardrouter: the shard has been out for longer than requests are held")
+	// ErrHoldFull: as many requests as may be held wait for the shard already.
+	// It may be in an [*UnavailableError].
+	ErrHoldFull = errors.New("shardrouter: too many requests are held for the shard already")
+	// ErrClosed: the router is closed, or holds nobody any more since the
+	// process is about to end.
 	ErrClosed = errors.New("shardrouter: closed")
 )
 

@@ -23,7 +23,7 @@ func NewBulkhead(slots, maxWaiting int, wait time.Duration) *Bulkhead {
 }
 
 func (t *Bulkhead) Enter(ctx context.Context, budget time.Duration, nested bool) error {
-	_, err := t.b.enter(ctx, t.e, time.Now().Add(budget), nested)
+	_, err := t.b.enter(ctx, t.e, visitor{deadline: time.Now().Add(budget), nested: nested})
 	return err
 }
 

@@ -31,6 +31,7 @@ func newFleet(t *testing.T, n int, change ...func(*shardrouter.Config)) *fleet {
 	f := &fleet{proxies: map[string]*faultproxy.Proxy{}}
 	cfg := shardrouter.Config{
 		HealthInterval: 100 * time.Millisecond,
+		HoldTimeout:    shardrouter.HoldNone,
 		Logger:         quiet(),
 		Observer: shardrouter.Observer{
 			Attempt: f.attempt,

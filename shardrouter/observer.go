@@ -25,6 +25,9 @@ type Observer struct {
 	// rotation order. With more sets than one, a rotated player may start on
 	// other rows.
 	Copies func(group string, sets [][]string)
+	// Held is called when a request was held for a shard: with nil when it may
+	// go on, else with why it was held no longer.
+	Held func(shard string, waited time.Duration, err error)
 	// Health is called for every change of a shard's state.
 	Health func(healthcache.Change)
 }
@@ -47,8 +50,9 @@ type Stats struct {
 	// same rows, in rotation order; see [Router.Copies].
 	Copies []string
 	// MaxConns is the bound; InUse leases are out, Idle connections are open
-	// and unused, Waiting requests stand in line.
-	MaxConns, InUse, Idle, Waiting int
+	// and unused, Waiting requests stand in line, Held requests wait for the
+	// shard to have a writable node again.
+	MaxConns, InUse, Idle, Waiting, Held int
 	// Leases, Failures, Busy, RotatedAway, Returned, Reassigned, Leaks and Discarded
 	// count since the start: leases given, attempts failed, requests refused because the
 	// shard was full, requests that went on to another shard, requests of

@@ -24,6 +24,7 @@ type pool struct {
 	connector *connector
 	db        *sql.DB
 	bulkhead  *bulkhead
+	hold      *hold
 	evidence  evidence
 	outcomes  outcomeTable
 	pingAfter time.Duration // see pingAfter
@@ -91,17 +92,17 @@ func newPool(shard Shard, cfg *Config, e evidence, ps *passages) (*pool, error) 
 	return p, nil
 }
 
-// lend makes one attempt: a slot, waited for until deadline at the latest,
-// then within share a connection that is verified. The error is the attempt's,
-// as an *attemptError, or the caller's own.
-func (p *pool) lend(ctx context.Context, deadline time.Time, share time.Duration, nested bool) (*Lease, error) {
+// lend makes one attempt: a slot, waited for until the visitor's deadline at
+// the latest, then within share a connection that is verified. The error is the
+// attempt's, as an *attemptError, or the caller's own.
+func (p *pool) lend(ctx context.Context, v visitor, share time.Duration) (*Lease, error) {
 	p.heedDrain()
 	at := p.entry()
-	place, err := p.bulkhead.enter(ctx, at.era, deadline, nested)
+	place, err := p.bulkhead.enter(ctx, at.era, v)
 	if err != nil {
 		return nil, p.failed(ctx, at.era, at.start, err)
 	}
-	return p.occupy(ctx, at, place, min(share, time.Until(deadline)))
+	return p.occupy(ctx, at, place, min(share, time.Until(v.deadline)))
 }
 
 // lendNow is lend for a request that has somewhere else to go: it waits for no
@@ -133,6 +134,7 @@ func (p *pool) occupy(ctx context.Context, at entry, place *ramp, share time.Dur
 	}
 	lease.place, lease.began = place, at.passages
 	p.counter.leases.Add(1)
+	p.hold.served(at.start)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out[lease] = struct{}{}
@@ -315,12 +317,14 @@ func (p *pool) heedDrain() {
 }
 
 func (p *pool) stats() Stats {
+	held, _ := p.hold.held()
 	return Stats{
 		Shard:       p.shard.Name,
 		Group:       p.shard.Group,
 		MaxConns:    p.shard.MaxConns,
 		InUse:       int(p.bulkhead.inUse.Load()),
 		Waiting:     int(p.bulkhead.waiting.Load()),
+		Held:        held,
 		Idle:        p.db.Stats().Idle,
 		Leases:      p.counter.leases.Load(),
 		Failures:    p.counter.failures.Load(),

@@ -23,6 +23,7 @@ type Router struct {
 	cfg    Config
 	pools  map[string]*pool
 	groups map[string][]Shard // in rotation order
+	news   map[string]*news   // by group
 	health *healthcache.Cache
 	assign *assigner
 	closed atomic.Bool
@@ -38,7 +39,7 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	r := &Router{cfg: cfg, pools: map[string]*pool{}, groups: map[string][]Shard{}}
+	r := &Router{cfg: cfg, pools: map[string]*pool{}, groups: map[string][]Shard{}, news: map[string]*news{}}
 	if err := r.openPools(); err != nil {
 		return nil, err
 	}
@@ -79,13 +80,25 @@ func (r *Router) openPools() error {
 			r.closePools()
 			return fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
 		}
+		p.hold = newHold(r.holdConfig(s.Name))
 		r.pools[s.Name] = p
 		// From here on only the driver needs the account; a Router that is
 		// printed must not show it, and fmt calls no methods of private fields.
 		p.shard.DSN, r.cfg.Shards[i].DSN = "", ""
 		r.groups[s.Group] = append(r.groups[s.Group], p.shard)
+		r.news[s.Group] = newNews()
 	}
 	return nil
+}
+
+func (r *Router) holdConfig(shard string) holdConfig {
+	return holdConfig{
+		most:  r.cfg.HoldMax,
+		limit: r.cfg.HoldTimeout,
+		pause: r.cfg.HealthInterval / 4,
+		prove: func(ctx context.Context) bool { return usable(r.health.Check(ctx, shard)) },
+		log:   r.cfg.Logger.With("shard", shard),
+	}
 }
 
 // Close stops the probers and closes the pools. Leases that are out stay
@@ -95,6 +108,7 @@ func (r *Router) Close() error {
 	if !r.closed.CompareAndSwap(false, true) {
 		return nil
 	}
+	r.EndHolds()
 	r.stop()
 	r.watching.Wait()
 	r.health.Close()
@@ -102,10 +116,22 @@ func (r *Router) Close() error {
 	return nil
 }
 
+// EndHolds answers the requests that are held, now and from now on, with
+// ErrClosed; everything else goes on. Call it when a shutdown begins, so that
+// nobody waits for a database while the server waits for its requests:
+//
+//	server.RegisterOnShutdown(router.EndHolds)
+func (r *Router) EndHolds() {
+	for _, p := range r.pools {
+		p.hold.shutDown()
+	}
+}
+
 // closePools closes every pool. What a connection says to its end is of no
 // use: it is gone either way.
 func (r *Router) closePools() {
 	for _, p := range r.pools {
+		p.hold.close()
 		_ = p.db.Close()
 	}
 }
@@ -150,7 +176,8 @@ func (r *Router) GroupOf(shard string) (string, bool) {
 
 // Acquire lends a connection of exactly this shard, for work without a
 // session: one that has applied what its cluster had committed by then. A shard
-// that is known to be down is probed first.
+// that is known to be down is probed first, and waited for where its OnFailure
+// says hold.
 func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
 	p, ok := r.pools[shard]
 	if !ok {
@@ -158,6 +185,7 @@ func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
 	}
 	s := r.newSearch(ctx, Route{Group: p.shard.Group, Shard: shard}, []Shard{p.shard}, "")
 	s.arriving = true
+	s.holds.unwanted = p.shard.OnFailure == OnFailureRotate
 	return s.run(ctx)
 }
 
@@ -235,8 +263,11 @@ func (r *Router) changed(c healthcache.Change) {
 		p.dropIdle()
 	}
 	p.heedDrain()
-	if c.Next.State == healthcache.Draining {
+	switch c.Next.State {
+	case healthcache.Draining:
 		r.tellDrained(p.shard.Group)
+	case healthcache.Up:
+		r.news[p.shard.Group].spread()
 	}
 	if f := r.cfg.Observer.Health; f != nil {
 		f(c)

@@ -52,6 +52,7 @@ type search struct {
 	deadline time.Time
 	tried    []string
 	attempts []Attempt
+	holds    holds
 }
 
 func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key string) *search {
@@ -63,10 +64,25 @@ func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key stri
 	return s
 }
 
-// run tries the candidates in order, each once, looking at the health anew
+// run goes through the candidates, and again whenever it was worth waiting for
+// one of them.
+func (s *search) run(ctx context.Context) (*Lease, error) {
+	for {
+		began := time.Now()
+		lease, err := s.round(ctx)
+		if err == nil || !s.mayHold(err) {
+			return lease, err
+		}
+		if held := s.wait(ctx, began); held != nil {
+			return nil, s.heldInVain(ctx, err, held)
+		}
+	}
+}
+
+// round tries the candidates in order, each once, looking at the health anew
 // before every attempt; then, when nothing that looked usable was, those that
 // are said to be out of service.
-func (s *search) run(ctx context.Context) (*Lease, error) {
+func (s *search) round(ctx context.Context) (*Lease, error) {
 	if s.r.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -112,7 +128,7 @@ func (s *search) steady() (left int, ok bool) {
 	if v := s.r.health.View(s.route.Shard); !usable(v) || drained(v) {
 		return 0, false
 	}
-	if p.shard.OnFailure != OnFailureRotate {
+	if p.shard.OnFailure.stays(s.holds.onward) {
 		return 1, true
 	}
 	return len(s.ring), true
@@ -123,6 +139,7 @@ func (s *search) candidates() (attempts, outOfService []string) {
 		ring:     s.ring,
 		route:    s.route,
 		picked:   s.picked,
+		onward:   s.holds.onward,
 		key:      s.key,
 		health:   s.r.health.Snapshot(),
 		rotation: s.r.cfg.Rotation,
@@ -148,7 +165,7 @@ func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error
 	}
 	p := s.r.pools[shard]
 	ends := time.Now().Add(share)
-	lease, err := p.lend(ctx, s.deadline, share, s.holder.holds(p))
+	lease, err := p.lend(ctx, visitor{deadline: s.deadline, nested: s.holder.holds(p), held: s.holds.count > 0}, share)
 	if err == nil {
 		err = s.arrive(ctx, lease, ends)
 	}
@@ -211,7 +228,7 @@ func (s *search) judge(shard string, err error) error {
 // share a probe.
 func (s *search) lastResort(ctx context.Context) (*Lease, error) {
 	_, order := s.candidates()
-	order = s.untried(order)
+	order = slices.DeleteFunc(s.untried(order), func(name string) bool { return s.r.pools[name].hold.over() })
 	checkCtx, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
 	found := make([]chan bool, len(order))

@@ -76,7 +76,7 @@ var (
 	policies   = []Policy{PolicyWeighted, PolicyRoundRobin, PolicyLeastConns}
 	rotations  = []Rotation{RotationNext, RotationSpread}
 	rotateTos  = []RotateTo{RotateToAny, RotateToCopies}
-	onFailures = []OnFailure{OnFailureRotate, OnFailureHold, OnFailureFail}
+	onFailures = []OnFailure{OnFailureRotate, OnFailureHold, OnFailureHoldFirst, OnFailureFail}
 )
 
 func oneOf[T ~string](field string, value T, allowed []T) error {
@@ -99,7 +99,7 @@ func (c Config) validateFigures() error {
 	}{
 		{"ConnectTimeout", c.ConnectTimeout}, {"ReadTimeout", c.ReadTimeout}, {"WriteTimeout", c.WriteTimeout},
 		{"ProbeTimeout", c.ProbeTimeout}, {"AcquireTimeout", c.AcquireTimeout}, {"BusyTimeout", c.BusyTimeout},
-		{"HoldTimeout", c.HoldTimeout}, {"HealthInterval", c.HealthInterval},
+		{"HealthInterval", c.HealthInterval},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s %v: want more than 0, or 0 for the default", d.field, d.value))
@@ -110,6 +110,9 @@ func (c Config) validateFigures() error {
 	}
 	if c.OutcomeRetention < time.Second {
 		errs = append(errs, fmt.Errorf("time for which outcome rows are kept (OutcomeRetention, SHARD_OUTCOME_RETENTION) %v: want at least 1s, or 0 for the default", c.OutcomeRetention))
+	}
+	if c.HoldTimeout <= 0 && c.HoldTimeout != HoldNone {
+		errs = append(errs, fmt.Errorf("HoldTimeout %v: want more than 0, 0 for the default, or HoldNone", c.HoldTimeout))
 	}
 	if c.Failback < 0 {
 		errs = append(errs, fmt.Errorf("time to fail-back (Failback) %v: want a stable time, or 0 for never", c.Failback))

@@ -101,6 +101,7 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 		return err
 	}
 	a.front.server.RegisterOnShutdown(a.game.Stop)
+	a.front.server.RegisterOnShutdown(a.hop.Router.EndHolds)
 	a.front.serve(a.game.Handler())
 	a.back.serve(board)
 	return nil

@@ -130,7 +130,7 @@ func TestOneShardDownAtBoot(t *testing.T) {
 func TestAllShardsDown(t *testing.T) {
 	var logged safeBuffer
 	servers, environ := separate(t, "a", "b")
-	environ = append(environ, "ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0")
+	environ = append(environ, "ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0", "SHARD_HOLD_TIMEOUT=off")
 	for i, v := range environ {
 		environ[i] = strings.Replace(v, "_DSN=game@", "_DSN=game:hunter2@", 1)
 	}

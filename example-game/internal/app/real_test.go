@@ -14,7 +14,7 @@ import (
 // The embedded parts must not be kinder than the real ones.
 func TestOnRealServers(t *testing.T) {
 	db, rdb := lab.MariaDB(t), lab.Redis(t)
-	game := start(t, "SHARDS=a", "SHARD_A_DSN="+db.DSN(), "REDIS_URL="+rdb.URL())
+	game := start(t, "SHARDS=a", "SHARD_A_DSN="+db.DSN(), "REDIS_URL="+rdb.URL(), "SHARD_HOLD_TIMEOUT=off")
 	ann, bob := newClient(t, game.URL()), newClient(t, game.URL())
 	ann.register("ann")
 	bob.register("bob")

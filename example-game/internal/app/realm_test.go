@@ -8,7 +8,7 @@ import (
 
 func TestRealmsKeepToThemselves(t *testing.T) {
 	servers, environ := separate(t, "a", "b", "c")
-	game := start(t, append(environ, "SHARD_A_GROUP=east", "SHARD_B_GROUP=east", "SHARD_C_GROUP=west")...)
+	game := start(t, append(environ, "SHARD_A_GROUP=east", "SHARD_B_GROUP=east", "SHARD_C_GROUP=west", "SHARD_HOLD_TIMEOUT=off")...)
 	in := func(realm string) string {
 		return strings.TrimSuffix(account("ann"), "}") + `,"realm":"` + realm + `"}`
 	}
