@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,28 @@ func TestOneProbesForAll(t *testing.T) {
 		s := stored(t, client, "a")
 		return s.State == hc.Down && s.By == "first" && s.Reason == "told to be down"
 	})
+}
+
+// A record that somebody else wrote does not stand, although the prober has read
+// it itself and all others believe it.
+func TestAForgedRecordDoesNotStand(t *testing.T) {
+	_, client := mini(t)
+	one := func(cfg *hc.Config) { cfg.Shards = []string{"a"} }
+	prober := join(t, client, "prober", one)
+	until(t, soon, "the prober writes", func() bool { return stored(t, client, "a").By == "prober" })
+	other := join(t, client, "other", one)
+	until(t, soon, "the other one reads it", other.is("a", hc.Up))
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z") // as a record has it
+	put(t, client, "db:health:a", fmt.Sprintf(`{"state":"down","since":%q,"checked_at":%q,"by":"liar"}`, now, now), 0)
+	client.Publish(t.Context(), "db:changes", "a")
+	until(t, soon, "the record is right again", func() bool {
+		s := stored(t, client, "a")
+		return s.State == hc.Up && s.By == "prober"
+	})
+	until(t, soon, "the other one knows", other.is("a", hc.Up))
+	if states, _ := prober.seen.states("a"); slices.Contains(states, hc.Down) {
+		t.Errorf("the prober itself believed it: %v", states)
+	}
 }
 
 func TestTheRecord(t *testing.T) {

@@ -16,8 +16,18 @@ type post struct {
 	renewing bool   // the renewal is under way
 }
 
-// read notes what the key says.
-func (p *post) read(s Status) { p.state, p.since = s.State, s.Since.UTC().Format(timeLayout) }
+// read notes what the key says. If that is not what this instance wrote, it is
+// somebody else's word, which is neither to be renewed nor to stand: others may
+// have read it too.
+func (p *post) read(s Status) {
+	p.state, p.since = s.State, s.Since.UTC().Format(timeLayout)
+	if p.written != "" && p.written != signature(s) {
+		p.rewrite()
+	}
+}
+
+// rewrite has the record written anew, and told as news.
+func (p *post) rewrite() { p.due, p.written = true, "" }
 
 // head is how the record begins that this instance wrote.
 func (p *post) head() string {
@@ -59,7 +69,7 @@ func (k *knowledge) tended(t tending) {
 		return
 	}
 	if k.post.renewing && !t.renewed {
-		k.post.due = true // somebody else wrote it, or deleted it
+		k.post.rewrite() // somebody else wrote it, or deleted it
 	}
 	k.post.renewing = false
 }
