@@ -206,9 +206,11 @@ func liveAborts(t *testing.T, w *world) {
 	if state := a.router.Health().View("a").State; state != healthcache.Up {
 		t.Errorf("the shard is %s", state)
 	}
-	for _, level := range []string{"level=WARN", "level=ERROR"} {
-		if strings.Contains(a.log.String(), level) {
-			t.Errorf("the log has %s: %s", level, a.log)
+	for line := range strings.Lines(a.log.String()) {
+		trouble := strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")
+		// Two shards of one plain server are no proved copies, which is said.
+		if trouble && !strings.Contains(line, "hold the same rows") {
+			t.Errorf("the log has %s", line)
 		}
 	}
 }
