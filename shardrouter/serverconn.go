@@ -77,6 +77,8 @@ type txState struct {
 	// ended: the server has rolled it back by itself, and what follows would
 	// run outside of it.
 	ended bool
+	// closing are its statements that are to be closed after it.
+	closing []driver.Stmt
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {

@@ -54,6 +54,22 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	return s.conn.opened(s.query, inner, err)
 }
 
+// maxClosing bounds the statements of one transaction that wait to be closed.
+const maxClosing = 100
+
+// Close ends the statement on the server; within a transaction, after that has
+// ended. The server does not answer to it, and so a Galera member that rolls the
+// transaction back in that moment says so to nobody: what follows runs outside
+// of the transaction, and COMMIT is answered with OK.
+func (s *serverStmt) Close() error {
+	tx := &s.conn.tx
+	if !tx.open || len(tx.closing) == maxClosing {
+		return s.mysqlStmt.Close()
+	}
+	tx.closing = append(tx.closing, s.mysqlStmt)
+	return nil
+}
+
 // serverRows is a result under way; it counts as a use of its connection until
 // it is closed. Any step of it can tell that the server has ended the
 // transaction.

@@ -40,6 +40,9 @@ func (t *serverTx) close(err *error) {
 	if p := recover(); p != nil {
 		*err = &commitError{err: t.conn.broken(p), sent: true}
 	}
+	for _, stmt := range t.conn.tx.closing {
+		_ = stmt.Close() // if the connection is gone, so is the statement
+	}
 	t.conn.tx = txState{}
 	t.conn.uses.end()
 }
