@@ -63,8 +63,9 @@ bench: ## run the benchmarks
 # Some twenty minutes. ROUNDS=1 is what the tests do.
 ROUNDS := 20
 
-chaos: ## break database servers under a crowd of players
-	go test ./example-game/internal/chaos -run '^TestNothingIsLostOrDoubled$$' -v -count=1 -timeout 90m -rounds $(ROUNDS)
+chaos: ## break database servers under a crowd of players, and write docs/chaos.md
+	go test ./example-game/internal/chaos -run '^TestNothingIsLostOrDoubled$$' -v -count=1 -timeout 90m \
+		-rounds $(ROUNDS) -table $(CURDIR)/docs/chaos.md
 
 clean: ## remove what the other targets made
 	rm -rf .bin cover*.out

@@ -19,6 +19,7 @@ const patience = 60 * time.Second
 type call struct {
 	method, path string
 	body         string // JSON; "" for none
+	key          string // Idempotency-Key; "" for none
 }
 
 // answer is what became of a call.
@@ -58,6 +59,9 @@ func (b *browser) do(c call) (a answer) {
 	}
 	if c.body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		req.Header.Set("Idempotency-Key", c.key)
 	}
 	res, err := b.client.Do(req)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ import (
 var (
 	rounds = flag.Int("rounds", 1, "rounds of each fault")
 	seed   = flag.Uint64("seed", 0, "seed of all that is random; 0 for another one each time")
+	only   = flag.String("fault", "", "the one fault to cause, by its name in the table; all when empty")
+	table  = flag.String("table", "", "file between whose marks the table is written")
 )
 
 const (
@@ -59,6 +62,9 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 	l := startLab(t, random)
 	lines := []string{chaos.Header}
 	for _, f := range faults {
+		if *only != "" && *only != f.name {
+			continue
+		}
 		var score chaos.Score
 		var audit chaos.Audit
 		for range *rounds {
@@ -71,11 +77,11 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 				t.Errorf("%s: %v", f.name, found)
 			}
 		}
-		if score.LoggedOut > 0 {
-			t.Errorf("%s: %d requests were turned away as nobody's", f.name, score.LoggedOut)
-		}
 		if score.Failed > 0 {
-			t.Logf("%s: %d of %d requests failed: %v", f.name, score.Failed, score.Requests, score.Kinds)
+			t.Errorf("%s: %d of %d requests failed: %v", f.name, score.Failed, score.Requests, score.Kinds)
+		}
+		if score.Stale > 0 {
+			t.Errorf("%s: %d reads came too early", f.name, score.Stale)
 		}
 		if wait := score.Longest(); wait > longestWait {
 			t.Errorf("%s: a request took %v", f.name, wait)
@@ -83,6 +89,9 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 		lines = append(lines, chaos.Line(f.name, *rounds, &score, audit))
 	}
 	t.Logf("\n%s", strings.Join(lines, "\n"))
+	if *table != "" && !t.Failed() {
+		writeTable(t, *table, strings.Join(lines, "\n"))
+	}
 }
 
 // world is the game and all that it runs on.
@@ -206,4 +215,22 @@ func read(t *testing.T, db *sql.DB) map[string]int64 {
 		t.Fatal(err)
 	}
 	return gold
+}
+
+// writeTable puts text between the marks of a file.
+func writeTable(t *testing.T, path, text string) {
+	t.Helper()
+	const begin, end = "<!-- table -->\n", "\n<!-- end -->"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table: want the lines %q and %q", path, begin, end)
+	}
+	if err := os.WriteFile(path, []byte(head+begin+text+end+tail), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -13,6 +13,7 @@ type Score struct {
 	Failed    int
 	LoggedOut int // of the failed: turned away as nobody
 	Stale     int // reads that missed what their player had been told before
+	Repeats   int // requests sent again with their key, which are no requests of their own
 	// Kinds counts the failures by what they looked like.
 	Kinds map[string]int
 
@@ -23,9 +24,12 @@ type Score struct {
 func (s *Score) request(took time.Duration, failure string) {
 	s.Requests++
 	s.waits = append(s.waits, took)
-	if failure == "" {
-		return
+	if failure != "" {
+		s.fail(failure)
 	}
+}
+
+func (s *Score) fail(failure string) {
 	s.Failed++
 	if s.Kinds == nil {
 		s.Kinds = map[string]int{}
@@ -39,6 +43,7 @@ func (s *Score) Add(other Score) {
 	s.Failed += other.Failed
 	s.LoggedOut += other.LoggedOut
 	s.Stale += other.Stale
+	s.Repeats += other.Repeats
 	for kind, n := range other.Kinds {
 		if s.Kinds == nil {
 			s.Kinds = map[string]int{}
