@@ -17,6 +17,10 @@ import (
 // ownNodes are the embedded shards.
 var ownNodes = []string{"server_1", "server_2", "server_3"}
 
+// ownRetention is how long the embedded MySQL keeps outcome rows, unless the
+// environment says otherwise. With each it gets slower.
+const ownRetention = "10m"
+
 // minLifetime is the shortest life of a session that a cookie can have.
 const minLifetime = time.Second
 
@@ -102,6 +106,9 @@ func (s settings) complete(r *envread.Reader, vars map[string]string) map[string
 			}
 		}
 		full["SHARDS"] = strings.Join(ownNodes, ",")
+		if full["SHARD_OUTCOME_RETENTION"] == "" {
+			full["SHARD_OUTCOME_RETENTION"] = ownRetention
+		}
 		for _, name := range ownNodes {
 			full["SHARD_"+strings.ToUpper(name)+"_DSN"] = standInDSN
 		}
