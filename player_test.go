@@ -78,7 +78,9 @@ func TestOpenWithEverythingDown(t *testing.T) {
 	rdb.Stop()
 	shards["server_1"].Stop()
 
-	hop := open(t, shards.config(rdb.URL()))
+	cfg := shards.config(rdb.URL())
+	cfg.Router.HoldTimeout = shardrouter.HoldNone
+	hop := open(t, cfg)
 	mux := http.NewServeMux()
 	mux.Handle("POST /login", login(hop))
 	mux.HandleFunc("POST /dig", dig)
