@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -14,13 +13,7 @@ import (
 // proxies in front of it, not the server, and name their players apart.
 var database *lab.MariaDBServer
 
-// parallel is how many tests run at once: they wait more than they compute.
-const parallel = "4"
-
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", parallel); err != nil {
-		panic(err)
-	}
 	os.Exit(lab.Main(m,
 		func(t testing.TB) { database = lab.MariaDB(t) },
 		func() error {
