@@ -12,6 +12,7 @@ import (
 type (
 	mysqlStmt interface {
 		driver.Stmt
+		columnConverter
 		driver.NamedValueChecker
 		driver.StmtExecContext
 		driver.StmtQueryContext
@@ -24,6 +25,11 @@ type (
 		driver.RowsColumnTypePrecisionScale
 		driver.RowsColumnTypeScanType
 	}
+)
+
+var (
+	_ mysqlStmt = (*serverStmt)(nil)
+	_ mysqlRows = (*serverRows)(nil)
 )
 
 // serverStmt is a prepared statement on a serverConn.
