@@ -142,17 +142,6 @@ func leavesOpen(answer *mysql.MySQLError) bool {
 	return false
 }
 
-// mayCommit reports whether a statement may end the transaction in which it
-// stands without saying so at its beginning.
-func mayCommit(query string, multi bool) bool {
-	sc := sqlScanner{s: query}
-	switch upper(sc.word()) {
-	case "CALL", "EXECUTE":
-		return true
-	}
-	return multi && severalStatements(query)
-}
-
 // severalStatements reports whether query may hold more than one statement.
 func severalStatements(query string) bool {
 	sc := sqlScanner{s: query}
@@ -174,7 +163,10 @@ func severalStatements(query string) bool {
 // of it stays: a procedure, several statements, a stored function in a SELECT,
 // DDL.
 func isOpaque(query string, multi bool) bool {
-	if mayCommit(query, multi) || endsTransaction(query) && !isTransactionControl(query) {
+	if multi && severalStatements(query) {
+		return true
+	}
+	if !isTransactionControl(query) && mayCommit(query, false) {
 		return true
 	}
 	sc := readScanner{sqlScanner: sqlScanner{s: query}}

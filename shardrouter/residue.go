@@ -35,28 +35,6 @@ func leavesResidue(query string) bool {
 
 const getLock = "GET_LOCK"
 
-// endsTransaction reports whether a statement commits or ends the transaction
-// in which it stands, by itself or as every DDL does.
-func endsTransaction(query string) bool {
-	sc := sqlScanner{s: query}
-	switch upper(sc.word()) {
-	case "BEGIN", "START", "COMMIT", "XA", "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "LOCK",
-		"UNLOCK", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "RESET", "INSTALL", "UNINSTALL":
-		return true
-	case "ROLLBACK":
-		word := upper(sc.word())
-		if word == "WORK" {
-			word = upper(sc.word())
-		}
-		return word != "TO" // a savepoint
-	case "CREATE", "DROP":
-		return upper(sc.word()) != "TEMPORARY"
-	case "SET":
-		return strings.Contains(strings.ToUpper(query), "AUTOCOMMIT")
-	}
-	return false
-}
-
 // sqlScanner goes through a statement token by token: words, and single bytes
 // of everything else. Quoted text is one token, its quote; comments are none.
 type sqlScanner struct {

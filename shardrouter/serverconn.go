@@ -54,7 +54,10 @@ type serverConn struct {
 	wrote *atomic.Bool
 	// lost: in the present or last transaction, the connection went, or the
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
-	lost   atomic.Bool
+	lost atomic.Bool
+	// called: in the present or last transaction, something was sent that may
+	// have committed it in the midst. Safe for any goroutine.
+	called atomic.Bool
 	ending *ending // of the present lease; nil before the first
 
 	lastUsed time.Time
@@ -85,7 +88,7 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 	if err := c.admit(query); err != nil {
 		return nil, err
 	}
-	c.uses.begin()
+	c.begin(query)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
 	return c.mysqlConn.ExecContext(ctx, query, args)
@@ -95,7 +98,7 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 	if err := c.admit(query); err != nil {
 		return nil, err
 	}
-	c.uses.begin()
+	c.begin(query)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
 	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
@@ -137,6 +140,7 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	c.lost.Store(false)
+	c.called.Store(false)
 	inner, err := c.mysqlConn.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -166,7 +170,7 @@ func (c *serverConn) admit(query string) error {
 	if err := c.free(); err != nil {
 		return err
 	}
-	if c.tx.open && endsTransaction(query) {
+	if c.tx.open && breaksTransaction(query, c.node.multi) {
 		return ErrImplicitCommit
 	}
 	c.tainted = c.tainted || leavesResidue(query)
@@ -196,6 +200,14 @@ func (c *serverConn) free() error {
 		return ErrRowsOpen
 	}
 	return nil
+}
+
+// begin counts in a statement that is about to be sent.
+func (c *serverConn) begin(query string) {
+	if c.tx.open && mayCommit(query, c.node.multi) {
+		c.called.Store(true)
+	}
+	c.uses.begin()
 }
 
 // after is deferred around every call of the driver, which counts as a use of

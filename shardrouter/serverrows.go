@@ -43,7 +43,7 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 	if err := s.conn.free(); err != nil {
 		return nil, err
 	}
-	s.conn.uses.begin()
+	s.conn.begin(s.query)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
 	return s.mysqlStmt.ExecContext(ctx, args)
@@ -53,7 +53,7 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	if err := s.conn.free(); err != nil {
 		return nil, err
 	}
-	s.conn.uses.begin()
+	s.conn.begin(s.query)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
 	inner, err := s.mysqlStmt.QueryContext(ctx, args)

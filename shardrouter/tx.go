@@ -79,7 +79,10 @@ const (
 // [*OutcomeError], and nothing is run again.
 //
 // Statements that would end the transaction are refused with
-// ErrImplicitCommit, and a transaction within the transaction with ErrTxOpen.
+// ErrImplicitCommit, each of several in one text, and a transaction within the
+// transaction with ErrTxOpen. What a procedure does cannot be seen: after a CALL
+// or EXECUTE the body does not run again, and where it would, the error is an
+// [*OutcomeError].
 // A Key in opts is an error: a repeat needs the answer, which TxAnswer keeps.
 func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 	if opts.Key != "" {

@@ -44,10 +44,25 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, row *outcome, fn Answ
 	}
 	if err != nil {
 		_ = tx.Rollback()
-		return l.endOfBody(ctx, opts, err)
+		return l.afterCalls(l.endOfBody(ctx, opts, err))
 	}
-	end := l.endOfCommit(ctx, opts, tx.Commit())
+	end := l.afterCalls(l.endOfCommit(ctx, opts, tx.Commit()))
 	end.answer = Answer{Body: body}
+	return end
+}
+
+// afterCalls is the end of a run whose body may have called a procedure. That
+// may have committed the first part of the transaction, outcome row and all, or
+// rolled it back and gone on. So no row proves anything, nothing runs again, and
+// a COMMIT without an answer stays unknown.
+func (l *Lease) afterCalls(end txEnd) txEnd {
+	if !l.server.called.Load() || !end.again && !end.unknown {
+		return end
+	}
+	end.again, end.unknown = false, false
+	if !errors.Is(end.err, ErrOutcomeUnknown) {
+		end.err = &OutcomeError{Shard: l.Shard(), Err: end.err}
+	}
 	return end
 }
 
@@ -60,9 +75,6 @@ func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd 
 	}
 	if errors.Is(err, ErrTxEnded) {
 		return txEnd{err: err, again: true}
-	}
-	if s, ok := errors.AsType[*StatementError](err); ok && s.Progress == Unknown { // a procedure may have committed
-		return txEnd{err: err, lost: l.server.wire.gone()}
 	}
 	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
 	if v == VerdictStatement || v == VerdictLost {
