@@ -22,7 +22,7 @@ func closed(ctx context.Context, t *testing.T, db interface {
 // A Galera member that rolls a transaction back while it is told to close a
 // statement says so to nobody, and the COMMIT that follows is answered with OK.
 func TestStatementsAreClosedAfterTheirTransaction(t *testing.T) {
-	router := start(t, shardrouter.Config{Shards: []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(server.DSN())}}})
+	router := start(t, shardrouter.Config{Shards: []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(server.DSN() + "?interpolateParams=false")}}})
 	lease, err := router.Acquire(t.Context(), "server_1")
 	if err != nil {
 		t.Fatal(err)

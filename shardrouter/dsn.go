@@ -98,6 +98,9 @@ func parseDSN(dsn DSN, timeouts driverTimeouts) ([]*mysql.Config, error) {
 			return nil, err
 		}
 		timeouts.apply(nodes[i], set)
+		if !set["interpolateParams"] {
+			nodes[i].InterpolateParams = isTextSafe(parts.params)
+		}
 	}
 	return nodes, nil
 }
@@ -221,4 +224,29 @@ func (t driverTimeouts) apply(cfg *mysql.Config, set map[string]bool) {
 	if !set["writeTimeout"] {
 		cfg.WriteTimeout = t.write
 	}
+}
+
+// isTextSafe reports whether statements can be sent as text with their
+// parameters in it: whether the character set is one in which no part of a
+// character looks like a quote or a backslash. The default is.
+//
+// Text is what a transaction needs. A Galera member that rolls it back while a
+// statement is prepared or closed says so to nobody: what follows runs outside
+// of the transaction, and COMMIT is answered with OK.
+func isTextSafe(params string) bool {
+	for param := range strings.SplitSeq(params, "&") {
+		name, value, _ := strings.Cut(param, "=")
+		if name != "charset" && name != "collation" {
+			continue
+		}
+		for set := range strings.SplitSeq(value, ",") {
+			family, _, _ := strings.Cut(set, "_")
+			switch family {
+			case "utf8", "utf8mb3", "utf8mb4", "latin1", "ascii":
+			default:
+				return false
+			}
+		}
+	}
+	return true
 }

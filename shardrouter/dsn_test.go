@@ -133,6 +133,27 @@ func TestParseDSNSetsWhatIsOpen(t *testing.T) {
 	}
 }
 
+func TestParseDSNSendsParametersAsText(t *testing.T) {
+	for _, tt := range []struct {
+		params string
+		want   bool
+		reason string
+	}{
+		{"", true, "nothing set"},
+		{"?charset=utf8mb4,utf8&collation=utf8mb4_unicode_ci&parseTime=true", true, "what most set"},
+		{"?charset=latin1", true, "single bytes"},
+		{"?interpolateParams=false", false, "theirs"},
+		{"?charset=utf8mb4,gbk", false, "half of a character may be a backslash"},
+		{"?collation=sjis_japanese_ci", false, "the same"},
+		{"?charset=%75tf8", false, "not read, so not trusted"},
+	} {
+		nodes, err := parse(shardrouter.DSN("app:pw@tcp(a)/game" + tt.params))
+		if err != nil || nodes[0].InterpolateParams != tt.want {
+			t.Errorf("%s: %q: %v, %v; want %v", tt.reason, tt.params, nodes[0].InterpolateParams, err, tt.want)
+		}
+	}
+}
+
 func TestParseDSNKeepsTheRest(t *testing.T) {
 	nodes, err := parse("app:p@ss:w/rd?@tcp(db1,db2)/my%2Fgame?multiStatements=true&interpolateParams=true&checkConnLiveness=false&tls=true&max_statement_time=5")
 	if err != nil {
