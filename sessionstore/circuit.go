@@ -183,15 +183,17 @@ func judge(ctx context.Context, err error) evidence {
 	return silent
 }
 
-// serverOf returns how to tell the server of a key.
+// serverOf returns how to tell the server of a key, without asking any.
 func serverOf(rdb redis.UniversalClient) func(context.Context, string) string {
 	cluster, ok := rdb.(*redis.ClusterClient)
 	if !ok {
 		return func(context.Context, string) string { return "" }
 	}
 	return func(ctx context.Context, key string) string {
-		ctx, cancel := context.WithTimeout(ctx, circuitPause)
-		defer cancel()
+		// A client that has never reached its cluster would ask for the map of it
+		// now, and wait for servers that do not answer.
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
 		master, err := cluster.MasterForKey(ctx, key)
 		if err != nil {
 			return ""

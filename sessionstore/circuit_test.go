@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -224,6 +225,32 @@ func TestFrozenMasterOfACluster(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestSilentClusterFromTheStart: a client that has never seen the map of its
+// cluster waits for it once a request, and not again to tell whose fault it was.
+func TestSilentClusterFromTheStart(t *testing.T) {
+	var addrs []string
+	for range 3 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and that is all
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		addrs = append(addrs, listener.Addr().String())
+	}
+	rdb := redis.NewUniversalClient(sessionstore.ClientOptions(redis.UniversalOptions{Addrs: addrs}))
+	t.Cleanup(func() { _ = rdb.Close() })
+	s := newSiteWith(t, rdb, sessionstore.Config{Timeout: 100 * time.Millisecond}, nil)
+	b := s.browser()
+	b.plant("a-token")
+	begin := time.Now()
+	for range 3 {
+		wantUnavailable(t, b.visit("/get?k=a"))
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("three requests took %v", took)
+	}
 }
 
 // TestOptionalSession is about pages that look better with a session and can
