@@ -181,7 +181,10 @@ func (m *Manager) save(w http.ResponseWriter, r *http.Request) error {
 // saveLate stores what changed after the answer had begun. A session without a
 // stored token is left: the client could not be told about it any more.
 func (m *Manager) saveLate(ctx context.Context) {
-	if m.SessionManager.Status(ctx) != scs.Modified || m.Key(ctx) == "" {
+	if m.SessionManager.Status(ctx) != scs.Modified {
+		return
+	}
+	if _, told := m.storedKey(ctx, m.store.scope(ctx)); !told {
 		return
 	}
 	if _, _, err := m.Commit(ctx); err != nil && !errors.Is(err, ErrSessionGone) {

@@ -111,7 +111,7 @@ func (s *store) infos(ctx context.Context, keys []string) ([]Info, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	names := []string{fieldShard, fieldHome, fieldGroup, fieldEpoch, fieldExpires, fieldVersion, fieldRenewing}
+	names := []string{fieldShard, fieldHome, fieldGroup, fieldEpoch, fieldSettled, fieldExpires, fieldVersion, fieldRenewing}
 	replies, err := each(ctx, s, keys, func(pipe redis.Pipeliner, key string) *redis.SliceCmd {
 		return pipe.HMGet(ctx, key, names...)
 	})
@@ -133,7 +133,8 @@ func (s *store) infos(ctx context.Context, keys []string) ([]Info, error) {
 }
 
 // EndAll ends all sessions that hold value under key, such as those of one user
-// by the id that the application stores at login, and returns how many. keep
+// by the id that the application stores at login, and returns how many, without
+// those that ended or got a new token by themselves in the same moment. keep
 // names sessions to leave, as of Manager.Key: often the one that asks. value
 // must have the very type that was stored: an int is no int64.
 //
@@ -141,51 +142,81 @@ func (s *store) infos(ctx context.Context, keys []string) ([]Info, error) {
 // store nothing any more. The store keeps no index, so that a login costs
 // nothing more: EndAll asks for this one value of every session, 200 in a round
 // trip, and does so twice at least, for a session that got a new token while it
-// looked. A million sessions take some 20,000 round trips. After an error, some
-// may have been ended. A value that is stored by way of gob and holds maps
-// cannot be found.
+// looked; if one is just getting it, the second time comes after Config.Timeout.
+// A million sessions take some 20,000 round trips. After an error, some may have
+// been ended. A value that is stored by way of gob and holds maps cannot be
+// found.
 func (m *Manager) EndAll(ctx context.Context, key string, value any, keep ...string) (ended int, err error) {
 	want, err := appendValue(nil, value)
 	if err != nil {
 		return 0, fmt.Errorf("sessionstore: end all: %w", err)
 	}
+	moving := false
 	for pass := range endPasses {
-		n := 0
-		err := m.store.pages(ctx, func(keys []string) error {
-			ends, err := m.store.endThose(ctx, keys, valuePrefix+key, string(want), keep)
-			n += ends
-			return err
-		})
+		if moving { // a renewal stores within the timeout what it took
+			if err := sleep(ctx, m.store.timeout); err != nil {
+				return ended, fmt.Errorf("sessionstore: end all: %w", err)
+			}
+		}
+		var n int
+		n, moving, err = m.store.endPass(ctx, valuePrefix+key, string(want), keep)
 		if ended += n; err != nil {
 			return ended, fmt.Errorf("sessionstore: end all: %w", err)
 		}
-		if pass > 0 && n == 0 {
+		if pass > 0 && n == 0 && !moving {
 			break
 		}
 	}
 	return ended, nil
 }
 
-// endThose ends those of the sessions under keys whose field is value.
-func (s *store) endThose(ctx context.Context, keys []string, field, value string, keep []string) (ended int, err error) {
+// endPass looks through all sessions once and ends those whose field is value.
+// moving says that a renewal may be storing one of them under another key.
+func (s *store) endPass(ctx context.Context, field, value string, keep []string) (ended int, moving bool, err error) {
+	err = s.pages(ctx, func(keys []string) error {
+		n, moves, err := s.endThose(ctx, keys, field, value, keep)
+		ended += n
+		moving = moving || moves
+		return err
+	})
+	return ended, moving, err
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// endThose is endPass for the sessions under keys.
+func (s *store) endThose(ctx context.Context, keys []string, field, value string, keep []string) (ended int, moving bool, err error) {
 	replies, err := each(ctx, s, keys, func(pipe redis.Pipeliner, key string) *redis.StringCmd {
 		return pipe.HGet(ctx, key, field)
 	})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for i, key := range keys {
 		if replies[i].Val() != value || slices.Contains(keep, key[len(s.prefix):]) {
 			continue
 		}
 		// Its player may have logged in as somebody else by now.
-		gone, err := s.runEnd(ctx, key, field, value)
+		end, err := s.runEnd(ctx, key, field, value)
 		if err != nil {
-			return ended, err
+			return ended, moving, err
 		}
-		if gone {
+		switch end {
+		case endDone:
 			ended++
+		case endMoving:
+			moving = true
 		}
 	}
-	return ended, nil
+	return ended, moving, nil
 }

@@ -46,7 +46,7 @@ func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 		route:    parseRoute(fields[fieldGroup], fields[fieldShard], fields[fieldHome], fields[fieldEpoch], fields[fieldSettled]),
 		nonce:    fields[fieldNonce],
 		deadline: deadline,
-		taken:    markEnd(fields[fieldRenewing]) > now.UnixMilli(),
+		taken:    isTaken(fields[fieldRenewing], now),
 		values:   fields,
 	}
 	for name := range fields {
@@ -63,14 +63,17 @@ func renewalMark(nonce string, end int64) string {
 	return nonce + " " + strconv.FormatInt(end, 10)
 }
 
-// markEnd is when a renewalMark ends; 0 for none.
-func markEnd(mark string) int64 {
+// isTaken reports whether a renewal holds the session that has mark: whether the
+// mark's end is still to come, and no further off than a renewal can have set
+// it. The scripts judge alike.
+func isTaken(mark string, now time.Time) bool {
 	_, end, ok := strings.Cut(mark, " ")
 	if !ok {
-		return 0 // nearly always, and ParseInt would make an error of it
+		return false // nearly always, and ParseUint would make an error of it
 	}
-	n, _ := strconv.ParseInt(end, 10, 64)
-	return n
+	n, err := strconv.ParseUint(end, 10, 63)
+	left := int64(n) - now.UnixMilli()
+	return err == nil && left > 0 && left <= longestMark.Milliseconds()
 }
 
 // maxEpochDigits keeps an epoch within what Go reads; the script of a claim

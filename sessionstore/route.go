@@ -103,17 +103,30 @@ func (m *Manager) show(ctx context.Context, r Route) {
 }
 
 // Key returns the session's key in Redis without the prefix: a hash of its
-// token; empty when the session is not stored.
+// token; empty when the session is not stored. After RenewToken it is the old
+// one until the session is saved, for it is what Redis has.
 func (m *Manager) Key(ctx context.Context) string {
 	sc := m.store.scope(ctx)
 	if sc == nil {
 		return ""
 	}
-	st := sc.state(m.storeToken(ctx))
-	if st == nil || sc.view(st).gone {
-		return ""
+	if old, _, renewed := sc.renewal(); renewed && !old.gone {
+		return old.key[len(m.store.prefix):]
 	}
-	return st.key[len(m.store.prefix):]
+	if key, ok := m.storedKey(ctx, sc); ok {
+		return key[len(m.store.prefix):]
+	}
+	return ""
+}
+
+// storedKey is the key in Redis of the token in ctx. False: nothing is stored
+// under this token.
+func (m *Manager) storedKey(ctx context.Context, sc *scope) (key string, ok bool) {
+	st := sc.state(m.storeToken(ctx))
+	if st == nil {
+		return "", false
+	}
+	return st.key, !sc.view(st).gone
 }
 
 // storeToken is the token of the session in ctx as scs hands it to the store.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,18 +14,22 @@ import (
 // old session from everybody. A save with all its steps ends well before.
 const renewalLease = 5 * time.Second
 
+// longestMark is how far off the end of a renewal's mark can be. One that ends
+// later was made by a clock far ahead, or by no renewal, and holds nobody off.
+const longestMark = time.Minute
+
 // go-redis sends a script again when its answer got lost, so each script does
 // the right thing when it runs twice, and also when other requests came in
 // between. None but scriptCreate brings a key into being. "Live" is a hash with
 // a version that no renewal has taken.
 
-// luaTaken tells whether a renewal holds the session: whether the time at the
-// end of its mark is still to come. Times are in Unix milliseconds.
-const luaTaken = `
+// luaTaken tells whether a renewal holds the session, as isTaken does.
+var luaTaken = fmt.Sprintf(`
 local function taken(mark, now)
-  return mark and tonumber(string.match(mark, '%d+$') or 0) > tonumber(now)
+  local left = mark and tonumber(string.match(mark, '^[^ ]* (%%d+)$') or 0) - tonumber(now)
+  return left and left > 0 and left <= %d
 end
-`
+`, longestMark.Milliseconds())
 
 // scriptCreate stores a new session.
 // ARGV: TTL in ms, the creator's nonce, then fields and values.
@@ -65,7 +70,9 @@ end
 for i = last + 1, #ARGV do
   redis.call('HDEL', KEYS[1], ARGV[i])
 end
-redis.call('HINCRBY', KEYS[1], 'version', 1)
+if type(redis.pcall('HINCRBY', KEYS[1], 'version', 1)) ~= 'number' then
+  redis.call('HSET', KEYS[1], 'version', 1) -- nobody can count on from what was there
+end
 redis.call('HSET', KEYS[1], 'saves', string.sub(name .. saves, 1, 6 * #name))
 if ARGV[3] ~= '0' then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -94,7 +101,7 @@ if not s[1] or taken(s[2], ARGV[1]) then
   return {'gone'}
 end
 local epoch, shard, nonce = s[3] or '0', s[4] or '', s[5] or ''
-if #epoch > 19 or not string.match(epoch, '^[1-9]%d*$') then
+if shard == '' or #epoch > 19 or not string.match(epoch, '^[1-9]%d*$') then
   epoch = '0' -- as whoever loads the route reads it
 end
 if nonce == ARGV[9] then
@@ -142,12 +149,19 @@ return 1
 `)
 
 // scriptEnd deletes a session that holds a value.
-// ARGV: the value's field, the value. Answers 1, or 0 when it holds another.
-var scriptEnd = redis.NewScript(`
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
-  return 0
+// ARGV: time now, the value's field, the value. Answers ended; moving when a
+// renewal may be about to store the session under another key; other when it
+// holds another value. A session that is gone may have been ended by this same
+// script, whose first answer got lost, while it was moving.
+var scriptEnd = redis.NewScript(luaTaken + `
+local s = redis.call('HMGET', KEYS[1], ARGV[2], 'renewing', 'version')
+if not s[3] then
+  return 'moving'
+elseif s[1] ~= ARGV[3] then
+  return 'other'
 end
-return redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1])
+return taken(s[2], ARGV[1]) and 'moving' or 'ended'
 `)
 
 // run runs script on key, unless the server of key does not answer.
@@ -237,11 +251,20 @@ func (s *store) runRelease(ctx context.Context, key, nonce string) error {
 	return s.run(ctx, scriptRelease, key, nonce).Err()
 }
 
-// runEnd deletes the session under key if its field is value. False: it is not.
-func (s *store) runEnd(ctx context.Context, key, field, value string) (bool, error) {
+// end is what runEnd found under a key.
+type end string
+
+const (
+	endDone   end = "ended"
+	endMoving end = "moving" // a renewal may be storing it under another key
+)
+
+// runEnd deletes the session under key if its field is value.
+func (s *store) runEnd(ctx context.Context, key, field, value string) (end, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.run(ctx, scriptEnd, key, field, value).Bool()
+	answer, err := s.run(ctx, scriptEnd, key, time.Now().UnixMilli(), field, value).Text()
+	return end(answer), err
 }
 
 // newNonce returns a name for one creation, claim or renewal, unlike those of

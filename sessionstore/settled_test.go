@@ -38,6 +38,11 @@ func TestSettledRoute(t *testing.T) {
 		if r, _ := m.Route(ctx); r != want {
 			t.Errorf("after a renewal the route is %+v, want %+v", r, want)
 		}
+		for info, err := range m.All(t.Context()) {
+			if err != nil || info.Route != want {
+				t.Errorf("operators see %+v, %v", info.Route, err)
+			}
+		}
 
 		fresh := sessionstore.Route{Group: "h", Shard: "x", Home: "x"}
 		if _, err := m.Claim(ctx, fresh); err != nil {

@@ -103,6 +103,9 @@ func (s *store) fetch(ctx context.Context, key string) (rec record, expiry time.
 	}
 	fields, ttl, err := s.read(ctx, key)
 	s.circuit.leave(ctx, pass, key, err)
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return record{}, time.Time{}, false, nil // whatever it is, it is no session
+	}
 	if err != nil {
 		return record{}, time.Time{}, false, err
 	}
