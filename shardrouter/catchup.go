@@ -28,7 +28,7 @@ const (
 // committed when catchUp was called. A server of no cluster has nothing to wait
 // for. After an error the server may be behind.
 func (l *Lease) catchUp(ctx context.Context) error {
-	began := l.pool.passages.count.Load()
+	began := l.pool.passages.Load().count.Load()
 	if err := l.server.catchUp(ctx); err != nil {
 		return err
 	}
@@ -92,16 +92,17 @@ type passages struct {
 }
 
 // leave notes that a session goes on from p to another shard.
-func (p *pool) leave() { p.left.Store(p.passages.count.Add(1)) }
+func (p *pool) leave() { p.left.Store(p.passages.Load().count.Add(1)) }
 
 // settleUp notes at a lease's end what the other shards owe its session.
 func (l *Lease) settleUp() {
 	p := l.pool
 	if l.wrote.Load() && (l.detour || p.left.Load() > l.began) {
-		p.passages.owed.Store(p.passages.count.Add(1))
+		ps := p.passages.Load()
+		ps.owed.Store(ps.count.Add(1))
 	}
 }
 
 // behind reports whether the shard may be behind a write of one of its
 // sessions on another shard of the group.
-func (p *pool) behind() bool { return p.passages.owed.Load() > p.caughtUp.Load() }
+func (p *pool) behind() bool { return p.passages.Load().owed.Load() > p.caughtUp.Load() }

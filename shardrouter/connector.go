@@ -110,7 +110,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		if err == nil {
 			c.writer.Store(int32(at))
 			c.pool.bulkhead.answers.Add(1)
-			c.pool.evidence.Succeeded(c.pool.shard.Name)
+			c.pool.evidence.Succeeded(c.pool.name)
 			return conn, nil
 		}
 		errs = append(errs, err)

@@ -17,18 +17,21 @@ import (
 // of none, and one that nobody has heard of yet, is nobody's copy. A shard is a
 // copy of itself.
 func (r *Router) Copies(a, b string) bool {
-	if _, ok := r.pools[a]; !ok || a == b {
-		return ok
+	if r.layout.Load().pool(a) == nil {
+		return false
+	}
+	if a == b {
+		return true
 	}
 	cluster := r.cluster(a)
 	return cluster != "" && cluster == r.cluster(b)
 }
 
 // copiesOf names the other shards of the group that are copies of shard.
-func (r *Router) copiesOf(shard string) []string {
+func (r *Router) copiesOf(at *layout, shard Shard) []string {
 	copies := []string{}
-	for _, s := range r.groups[r.pools[shard].shard.Group] {
-		if s.Name != shard && r.Copies(shard, s.Name) {
+	for _, s := range at.groups[shard.Group].ring {
+		if s.Name != shard.Name && r.Copies(shard.Name, s.Name) {
 			copies = append(copies, s.Name)
 		}
 	}
@@ -38,8 +41,8 @@ func (r *Router) copiesOf(shard string) []string {
 // cluster names the cluster whose rows a shard holds; empty when it is not
 // proved to hold any cluster's.
 func (r *Router) cluster(shard string) string {
-	p, ok := r.pools[shard]
-	if !ok {
+	p := r.layout.Load().pool(shard)
+	if p == nil {
 		return ""
 	}
 	nodes := r.health.View(shard).Nodes

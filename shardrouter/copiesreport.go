@@ -36,11 +36,11 @@ func (c *copiesReport) look(now time.Time) {
 	}
 	c.next = now.Add(copiesLook)
 	health := c.r.health.Snapshot()
-	for group, ring := range c.r.groups {
-		if len(ring) < 2 || !heardOf(ring, health) {
+	for group, g := range c.r.layout.Load().groups {
+		if len(g.ring) < 2 || !heardOf(g.ring, health) {
 			continue
 		}
-		sets := sameRows(ring, c.r.cluster)
+		sets := sameRows(g.ring, c.r.cluster)
 		text, last := setsText(sets), c.told[group]
 		if text == last.sets || now.Sub(last.at) < copiesPause {
 			continue

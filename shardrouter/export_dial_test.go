@@ -9,7 +9,7 @@ import (
 // without asking the server who it is.
 func Dial(ctx context.Context, t testing.TB, r *Router, shard string, introduced bool) {
 	t.Helper()
-	p := r.pools[shard]
+	p := r.layout.Load().pool(shard)
 	conn, err := p.connector.nodes[0].connect(ctx, p.era.Load())
 	if err == nil && introduced {
 		err = p.connector.meet(ctx, conn)

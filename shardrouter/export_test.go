@@ -44,11 +44,11 @@ func (t *Bulkhead) InUse() int   { return int(t.b.inUse.Load()) }
 func (t *Bulkhead) Waiting() int { return int(t.b.waiting.Load()) }
 
 // Cut ends the era of a shard, as a failed probe does.
-func (r *Router) Cut(shard string) { r.pools[shard].cut() }
+func (r *Router) Cut(shard string) { r.layout.Load().pool(shard).cut() }
 
 // OpenServerConns counts the connections that sql.DB has open.
 func (r *Router) OpenServerConns(shard string) int {
-	return r.pools[shard].db.Stats().OpenConnections
+	return r.layout.Load().pool(shard).db.Stats().OpenConnections
 }
 
 // CausalSession is the way to catch up on a server without SET STATEMENT.
@@ -65,4 +65,4 @@ func AttemptsOf(err error) []Attempt {
 
 // AlwaysPing has idle connections of shard pinged however fresh they are. Call
 // it before there are any.
-func (r *Router) AlwaysPing(shard string) { r.pools[shard].pingAfter = 0 }
+func (r *Router) AlwaysPing(shard string) { r.layout.Load().pool(shard).pingAfter = 0 }

@@ -44,12 +44,13 @@ func (s *search) tryHome(ctx context.Context) *Lease {
 	if s.r.cfg.Failback == 0 || s.route.Shard == s.route.Home || s.route.Shard == "" {
 		return nil
 	}
-	p := s.r.pools[s.route.Home]
-	if p == nil {
+	home := s.layout.members[s.route.Home]
+	if home == nil {
 		return nil
 	}
+	p := home.pool
 	way := homecoming{
-		route: s.route, key: s.key, home: p.shard, view: s.r.health.View(s.route.Home),
+		route: s.route, key: s.key, home: home.Shard, view: s.r.health.View(s.route.Home),
 		upFor: p.upFor(), stable: s.r.cfg.Failback,
 	}
 	if !way.due() {
@@ -66,7 +67,7 @@ func (s *search) tryHome(ctx context.Context) *Lease {
 		return nil
 	}
 	lease.returned = true
-	s.r.pools[s.route.Shard].leave()
+	s.layout.pool(s.route.Shard).leave()
 	p.counter.returned.Add(1)
 	s.holder.add(lease)
 	return lease

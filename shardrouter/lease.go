@@ -52,7 +52,7 @@ func newLease(p *pool, conn *sql.Conn) (*Lease, error) {
 func (l *Lease) Conn() *sql.Conn { return l.conn }
 
 // Shard names the shard of the connection.
-func (l *Lease) Shard() string { return l.pool.shard.Name }
+func (l *Lease) Shard() string { return l.pool.name }
 
 // Detour reports that the lease is of another shard than its route names for a
 // reason that may be this instance's alone: it cannot reach the route's shard

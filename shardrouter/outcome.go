@@ -54,7 +54,7 @@ func (l *Lease) newOutcome(opts TxOptions) (*outcome, error) {
 		return o, nil
 	}
 	o.keyed = true
-	o.id = keyID(l.pool.shard.Group, opts.Scope, opts.Key)
+	o.id = keyID(l.pool.shard.Load().Group, opts.Scope, opts.Key)
 	o.request = sha256.Sum256(opts.Request)
 	_, _ = rand.Read(o.run[:])
 	return o, nil

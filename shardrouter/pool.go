@@ -19,7 +19,7 @@ var errAttemptTimeout = errors.New("shardrouter: no connection in time")
 // pool lends the connections of one shard. Its methods are safe for use by
 // several goroutines.
 type pool struct {
-	shard     Shard
+	name      string
 	cfg       *Config
 	connector *connector
 	db        *sql.DB
@@ -29,8 +29,9 @@ type pool struct {
 	outcomes  outcomeTable
 	pingAfter time.Duration // see pingAfter
 
-	clusters clusters  // of the nodes; safe for any goroutine
-	passages *passages // shared with the other shards of the group
+	clusters clusters                 // of the nodes; safe for any goroutine
+	shard    atomic.Pointer[Shard]    // as it is configured now; see adopt
+	passages atomic.Pointer[passages] // shared with the other shards of the group
 	// left is the count of passages at which a session last went on from here,
 	// caughtUp the one up to which the shard has applied what the others wrote.
 	left, caughtUp atomic.Int64
@@ -65,10 +66,9 @@ type evidence interface {
 	Pace(shard string) (pace, bool)
 }
 
-func newPool(shard Shard, cfg *Config, e evidence, ps *passages) (*pool, error) {
+func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	p := &pool{
-		passages:  ps,
-		shard:     shard,
+		name:      shard.Name,
 		cfg:       cfg,
 		evidence:  e,
 		pingAfter: pingAfter,
@@ -90,6 +90,19 @@ func newPool(shard Shard, cfg *Config, e evidence, ps *passages) (*pool, error) 
 	p.db.SetMaxOpenConns(0)
 	p.db.SetMaxIdleConns(shard.MaxConns)
 	return p, nil
+}
+
+// adopt takes in what a layout says of the shard.
+func (p *pool) adopt(s Shard, ps *passages) {
+	p.shard.Store(&s)
+	p.passages.Store(ps)
+}
+
+// close closes the connections that nobody holds, and the others as they come
+// back. What a connection says to its end is of no use: it is gone either way.
+func (p *pool) close() {
+	p.hold.close()
+	_ = p.db.Close()
 }
 
 // lend makes one attempt: a slot, waited for until the visitor's deadline at
@@ -123,7 +136,7 @@ type entry struct {
 	passages int64 // their count
 }
 
-func (p *pool) entry() entry { return entry{time.Now(), p.era.Load(), p.passages.count.Load()} }
+func (p *pool) entry() entry { return entry{time.Now(), p.era.Load(), p.passages.Load().count.Load()} }
 
 // occupy takes a connection into a slot, or gives the slot back.
 func (p *pool) occupy(ctx context.Context, at entry, place *ramp, share time.Duration) (*Lease, error) {
@@ -177,7 +190,7 @@ func (p *pool) overdue(d time.Duration) (found bool) {
 
 // stalled raises the suspicion that a wait gives in which nothing was answered.
 func (p *pool) stalled() {
-	p.evidence.Suspect(p.shard.Name, "requests wait and nothing is answered")
+	p.evidence.Suspect(p.name, "requests wait and nothing is answered")
 }
 
 // connect takes a connection out of sql.DB, which verifies pooled ones (see
@@ -188,7 +201,7 @@ func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
 	slow := time.AfterFunc(suspectAfter, func() {
-		p.evidence.Suspect(p.shard.Name, "no connection after "+suspectAfter.String())
+		p.evidence.Suspect(p.name, "no connection after "+suspectAfter.String())
 	})
 	defer slow.Stop()
 
@@ -215,7 +228,7 @@ func (p *pool) connect(ctx context.Context, e *era, share time.Duration) (*Lease
 // failed turns an error of lend into what the search for a lease needs: the
 // caller's own end passes as it is and says nothing about the shard.
 func (p *pool) failed(ctx context.Context, e *era, start time.Time, err error) error {
-	a := Attempt{Shard: p.shard.Name, Node: nodeOf(err), Duration: time.Since(start), Err: err}
+	a := Attempt{Shard: p.name, Node: nodeOf(err), Duration: time.Since(start), Err: err}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -251,7 +264,7 @@ func (p *pool) report(a Attempt) {
 
 // suspectFor raises the suspicion that an error gives.
 func (p *pool) suspectFor(v Verdict, err error) {
-	p.evidence.Suspect(p.shard.Name, v.String()+": "+reason(err))
+	p.evidence.Suspect(p.name, v.String()+": "+reason(err))
 }
 
 // classify gives the verdict on err, with the configured override.
@@ -281,15 +294,15 @@ func (p *pool) dropIdle() {
 func (p *pool) dropIdleLocked() {
 	p.db.SetMaxIdleConns(0)
 	if !p.emptying.Load() {
-		p.db.SetMaxIdleConns(p.shard.MaxConns)
+		p.db.SetMaxIdleConns(p.shard.Load().MaxConns)
 	}
 }
 
 // rampUp has the connections come back little by little from the next recovery
 // on, or from now if the shard is up.
 func (p *pool) rampUp() {
-	p.bulkhead.ramp.Store(newRamp(p.shard.MaxConns, func() (pace, bool) {
-		return p.evidence.Pace(p.shard.Name)
+	p.bulkhead.ramp.Store(newRamp(p.shard.Load().MaxConns, func() (pace, bool) {
+		return p.evidence.Pace(p.name)
 	}))
 }
 
@@ -304,12 +317,12 @@ func (p *pool) fell() {
 // heedDrain keeps the connections that come back for the next request, unless
 // the shard is drained: then they are closed, so that none is left there.
 func (p *pool) heedDrain() {
-	if p.evidence.Drained(p.shard.Name) == p.emptying.Load() {
+	if p.evidence.Drained(p.name) == p.emptying.Load() {
 		return
 	}
 	p.keeping.Lock()
 	defer p.keeping.Unlock()
-	drained := p.evidence.Drained(p.shard.Name)
+	drained := p.evidence.Drained(p.name)
 	if p.emptying.Swap(drained) && !drained {
 		p.rampUp()
 	}
@@ -319,9 +332,9 @@ func (p *pool) heedDrain() {
 func (p *pool) stats() Stats {
 	held, _ := p.hold.held()
 	return Stats{
-		Shard:       p.shard.Name,
-		Group:       p.shard.Group,
-		MaxConns:    p.shard.MaxConns,
+		Shard:       p.name,
+		Group:       p.shard.Load().Group,
+		MaxConns:    p.shard.Load().MaxConns,
 		InUse:       int(p.bulkhead.inUse.Load()),
 		Waiting:     int(p.bulkhead.waiting.Load()),
 		Held:        held,

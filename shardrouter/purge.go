@@ -50,7 +50,7 @@ func (g *purger) run(ctx context.Context) {
 	for sleep(ctx, g.interval()/2+mathrand.N(g.interval())) {
 		if g.isOurTurn(ctx) {
 			if err := g.pass(ctx); err != nil && ctx.Err() == nil {
-				g.router.cfg.Logger.Debug("purge of outcome rows cut short", "shard", g.pool.shard.Name, "error", err)
+				g.router.cfg.Logger.Debug("purge of outcome rows cut short", "shard", g.pool.name, "error", err)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (g *purger) isOurTurn(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.interval())
 	defer cancel()
-	took, err := rdb.SetNX(ctx, purgeKey(g.pool.shard.Name), g.router.cfg.Instance, g.interval()/2).Result()
+	took, err := rdb.SetNX(ctx, purgeKey(g.pool.name), g.router.cfg.Instance, g.interval()/2).Result()
 	return err == nil && took
 }
 
@@ -102,7 +102,7 @@ var errNotUp = errors.New("the shard is not up")
 // chunk looks at the rows that follow a key, and deletes the old ones. It
 // returns the keys that it saw.
 func (g *purger) chunk(ctx context.Context, after []byte) (seen [][]byte, err error) {
-	shard := g.pool.shard.Name
+	shard := g.pool.name
 	if v := g.router.health.View(shard); v.State != healthcache.Up || drained(v) || g.pool.outcomes.name == "" {
 		return nil, errNotUp
 	}

@@ -20,10 +20,8 @@ type Route = route.Route
 // Router lends pooled connections of many shards. Its methods are safe for use
 // by several goroutines.
 type Router struct {
-	cfg    Config
-	pools  map[string]*pool
-	groups map[string][]Shard // in rotation order
-	news   map[string]*news   // by group
+	cfg    Config                 // its Shards are the layout's
+	layout atomic.Pointer[layout] // of requests that begin now
 	health *healthcache.Cache
 	assign *assigner
 	closed atomic.Bool
@@ -39,10 +37,14 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	r := &Router{cfg: cfg, pools: map[string]*pool{}, groups: map[string][]Shard{}, news: map[string]*news{}}
-	if err := r.openPools(); err != nil {
+	shards := cfg.Shards
+	cfg.Shards = nil
+	r := &Router{cfg: cfg}
+	pools, err := r.openPools(shards)
+	if err != nil {
 		return nil, err
 	}
+	r.publish(newLayout(shards, pools, nil))
 	health, err := healthcache.New(healthcache.Config{
 		Shards:       r.Shards(),
 		Probe:        r.probe,
@@ -54,7 +56,7 @@ func New(cfg Config) (*Router, error) {
 		OnChange:     r.changed,
 	})
 	if err != nil {
-		r.closePools()
+		closePools(pools)
 		return nil, err
 	}
 	r.health = health
@@ -63,32 +65,33 @@ func New(cfg Config) (*Router, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	r.watching.Go(func() { r.watch(ctx) })
-	for _, p := range r.pools {
+	for _, p := range pools {
 		r.watching.Go(func() { (&purger{router: r, pool: p}).run(ctx) })
 	}
 	return r, nil
 }
 
-func (r *Router) openPools() error {
-	groups := make(map[string]*passages)
-	for i, s := range r.cfg.Shards {
-		if groups[s.Group] == nil {
-			groups[s.Group] = new(passages)
-		}
-		p, err := newPool(s, &r.cfg, requestEvidence{r}, groups[s.Group])
+// openPools returns a pool for each of shards, or none and an error.
+func (r *Router) openPools(shards []Shard) (map[string]*pool, error) {
+	pools := make(map[string]*pool, len(shards))
+	for _, s := range shards {
+		p, err := newPool(s, &r.cfg, requestEvidence{r})
 		if err != nil {
-			r.closePools()
-			return fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
+			closePools(pools)
+			return nil, fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
 		}
 		p.hold = newHold(r.holdConfig(s.Name))
-		r.pools[s.Name] = p
-		// From here on only the driver needs the account; a Router that is
-		// printed must not show it, and fmt calls no methods of private fields.
-		p.shard.DSN, r.cfg.Shards[i].DSN = "", ""
-		r.groups[s.Group] = append(r.groups[s.Group], p.shard)
-		r.news[s.Group] = newNews()
+		pools[s.Name] = p
 	}
-	return nil
+	return pools, nil
+}
+
+// publish has the requests that begin from now on work with at.
+func (r *Router) publish(at *layout) {
+	for _, m := range at.members {
+		m.pool.adopt(m.Shard, at.groups[m.Group].passages)
+	}
+	r.layout.Store(at)
 }
 
 func (r *Router) holdConfig(shard string) holdConfig {
@@ -112,7 +115,7 @@ func (r *Router) Close() error {
 	r.stop()
 	r.watching.Wait()
 	r.health.Close()
-	r.closePools()
+	closePools(r.pools())
 	return nil
 }
 
@@ -122,17 +125,24 @@ func (r *Router) Close() error {
 //
 //	server.RegisterOnShutdown(router.EndHolds)
 func (r *Router) EndHolds() {
-	for _, p := range r.pools {
-		p.hold.shutDown()
+	for _, m := range r.layout.Load().members {
+		m.pool.hold.shutDown()
 	}
 }
 
-// closePools closes every pool. What a connection says to its end is of no
-// use: it is gone either way.
-func (r *Router) closePools() {
-	for _, p := range r.pools {
-		p.hold.close()
-		_ = p.db.Close()
+// pools are those of the present layout.
+func (r *Router) pools() map[string]*pool {
+	members := r.layout.Load().members
+	pools := make(map[string]*pool, len(members))
+	for shard, m := range members {
+		pools[shard] = m.pool
+	}
+	return pools
+}
+
+func closePools(pools map[string]*pool) {
+	for _, p := range pools {
+		p.close()
 	}
 }
 
@@ -148,7 +158,7 @@ func (r *Router) Health() *healthcache.Cache { return r.health }
 // Groups lists the configured groups in the order of their first shard.
 func (r *Router) Groups() []string {
 	var groups []string
-	for _, s := range r.cfg.Shards {
+	for _, s := range r.layout.Load().shards {
 		if !slices.Contains(groups, s.Group) {
 			groups = append(groups, s.Group)
 		}
@@ -158,20 +168,24 @@ func (r *Router) Groups() []string {
 
 // Shards lists the configured shards in rotation order.
 func (r *Router) Shards() []string {
-	names := make([]string, len(r.cfg.Shards))
-	for i, s := range r.cfg.Shards {
-		names[i] = s.Name
-	}
-	return names
+	return namesOf(r.layout.Load().shards)
 }
 
 // GroupOf returns the group of a shard; false for an unknown shard.
 func (r *Router) GroupOf(shard string) (string, bool) {
-	p, ok := r.pools[shard]
+	m, ok := r.layout.Load().members[shard]
 	if !ok {
 		return "", false
 	}
-	return p.shard.Group, true
+	return m.Group, true
+}
+
+func namesOf(shards []Shard) []string {
+	names := make([]string, len(shards))
+	for i, s := range shards {
+		names[i] = s.Name
+	}
+	return names
 }
 
 // Acquire lends a connection of exactly this shard, for work without a
@@ -179,13 +193,8 @@ func (r *Router) GroupOf(shard string) (string, bool) {
 // that is known to be down is probed first, and waited for where its OnFailure
 // says hold.
 func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
-	p, ok := r.pools[shard]
-	if !ok {
-		return nil, fmt.Errorf("%w: %q", ErrUnknownShard, shard)
-	}
-	s := r.newSearch(ctx, Route{Group: p.shard.Group, Shard: shard}, []Shard{p.shard}, "")
-	s.arriving = true
-	s.holds.unwanted = p.shard.OnFailure == OnFailureRotate
+	s := r.newSearch(ctx, Route{Shard: shard}, "")
+	s.exactly = true
 	return s.run(ctx)
 }
 
@@ -193,7 +202,7 @@ func (r *Router) Acquire(ctx context.Context, shard string) (*Lease, error) {
 // migrations, and joins the errors, each with the name of its shard.
 func (r *Router) Each(ctx context.Context, fn func(ctx context.Context, shard string, conn *sql.Conn) error) error {
 	var errs []error
-	for _, s := range r.cfg.Shards {
+	for _, s := range r.layout.Load().shards {
 		if err := r.one(ctx, s.Name, fn); err != nil {
 			errs = append(errs, fmt.Errorf("shard %s: %w", s.Name, err))
 		}
@@ -214,23 +223,30 @@ func (r *Router) one(ctx context.Context, shard string, fn func(context.Context,
 
 // Stats returns a snapshot of every pool in rotation order.
 func (r *Router) Stats() []Stats {
-	stats := make([]Stats, 0, len(r.cfg.Shards))
-	for _, s := range r.cfg.Shards {
-		st := r.pools[s.Name].stats()
+	at := r.layout.Load()
+	stats := make([]Stats, 0, len(at.shards))
+	for _, s := range at.shards {
+		st := at.members[s.Name].pool.stats()
 		st.State = r.health.View(s.Name).State
-		st.Copies = r.copiesOf(s.Name)
+		st.Copies = r.copiesOf(at, s)
 		stats = append(stats, st)
 	}
 	return stats
 }
 
-func (r *Router) inUse(shard string) int { return int(r.pools[shard].bulkhead.inUse.Load()) }
+// inUse counts the leases of a shard that are out; none for an unknown one.
+func (r *Router) inUse(shard string) int {
+	if p := r.layout.Load().pool(shard); p != nil {
+		return int(p.bulkhead.inUse.Load())
+	}
+	return 0
+}
 
 // probe is the cache's ProbeFunc. A shard that fails it while it is suspected,
 // or known to be down, is dead for this instance: what hangs on it is cut.
 // One failed probe of a shard that is up only makes it suspect.
 func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
-	p := r.pools[shard]
+	p := r.layout.Load().pool(shard)
 	p.heedDrain()
 	slow := time.AfterFunc(suspectAfter, func() { r.suspectIfStuck(p) })
 	defer slow.Stop()
@@ -248,7 +264,9 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 // changed is told of every change of a shard's state. That another instance
 // found a shard down is a reason to look, not to cut running work.
 func (r *Router) changed(c healthcache.Change) {
-	p := r.pools[c.Shard]
+	at := r.layout.Load()
+	m := at.members[c.Shard]
+	p := m.pool
 	p.clusters.learn(c.Prev.Nodes)
 	p.noteState(c.Next.State)
 	if isUsable(c.Next.State) {
@@ -265,9 +283,9 @@ func (r *Router) changed(c healthcache.Change) {
 	p.heedDrain()
 	switch c.Next.State {
 	case healthcache.Draining:
-		r.tellDrained(p.shard.Group)
+		r.tellDrained(m.Group)
 	case healthcache.Up:
-		r.news[p.shard.Group].spread()
+		at.groups[m.Group].news.spread()
 	}
 	if f := r.cfg.Observer.Health; f != nil {
 		f(c)
@@ -278,7 +296,7 @@ func (r *Router) changed(c healthcache.Change) {
 // serving, which may not be what the operator had in mind.
 func (r *Router) tellDrained(group string) {
 	health := r.health.Snapshot()
-	for _, s := range r.groups[group] {
+	for _, s := range r.layout.Load().groups[group].ring {
 		if !drained(health[s.Name]) {
 			return
 		}

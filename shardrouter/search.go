@@ -23,31 +23,27 @@ import (
 // [*UnavailableError], ErrUnknownGroup, ErrNestedLease, ErrClosed, or the
 // cause for which ctx ended.
 func (r *Router) Lease(ctx context.Context, rt Route, key string) (*Lease, error) {
-	if _, ok := r.groups[rt.Group]; !ok {
-		return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, rt.Group)
-	}
-	var misplaced string
-	if p, ok := r.pools[rt.Shard]; !ok || p.shard.Group != rt.Group {
-		misplaced, rt.Shard = rt.Shard, ""
-	}
-	s := r.newSearch(ctx, rt, r.groups[rt.Group], key)
-	s.misplaced = misplaced
-	return s.run(ctx)
+	return r.newSearch(ctx, rt, key).run(ctx)
 }
 
 // search is the way of one request to a lease. It is used by one goroutine.
 type search struct {
-	r      *Router
+	r     *Router
+	asked Route
+	key   string
+	// exactly: whoever asks wants that shard and no other, and may come from
+	// another one.
+	exactly bool
+	holder  *holder
+
+	// What follows from asked in the layout; see orient.
+	layout *layout
 	route  Route
 	ring   []Shard // the shards that may serve, in rotation order
-	key    string
-	picked bool // route.Shard was picked by this search
-	// arriving: whoever asks names the shard, and may come from another one.
-	arriving bool
+	picked bool    // route.Shard was picked by this search
 	// misplaced is the shard that the route came with, if it is not configured
 	// in the route's group.
 	misplaced string
-	holder    *holder
 
 	deadline time.Time
 	tried    []string
@@ -55,8 +51,8 @@ type search struct {
 	holds    holds
 }
 
-func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key string) *search {
-	s := &search{r: r, route: rt, ring: ring, key: key, holder: holderOf(ctx)}
+func (r *Router) newSearch(ctx context.Context, rt Route, key string) *search {
+	s := &search{r: r, asked: rt, key: key, holder: holderOf(ctx)}
 	s.deadline = time.Now().Add(r.cfg.AcquireTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(s.deadline) {
 		s.deadline = d
@@ -68,6 +64,9 @@ func (r *Router) newSearch(ctx context.Context, rt Route, ring []Shard, key stri
 // one of them.
 func (s *search) run(ctx context.Context) (*Lease, error) {
 	for {
+		if err := s.orient(); err != nil {
+			return nil, err
+		}
 		began := time.Now()
 		lease, err := s.round(ctx)
 		if err == nil || !s.mayHold(err) {
@@ -77,6 +76,31 @@ func (s *search) run(ctx context.Context) (*Lease, error) {
 			return nil, s.heldInVain(ctx, err, held)
 		}
 	}
+}
+
+// orient has the search begin with the shards that there are now. A route
+// whose shard is not among those of its group counts as one without.
+func (s *search) orient() error {
+	s.layout = s.r.layout.Load()
+	s.route, s.picked, s.misplaced = s.asked, false, ""
+	m := s.layout.members[s.asked.Shard]
+	if s.exactly {
+		if m == nil {
+			return fmt.Errorf("%w: %q", ErrUnknownShard, s.asked.Shard)
+		}
+		s.route.Group, s.ring = m.Group, []Shard{m.Shard}
+		s.holds.unwanted = m.OnFailure == OnFailureRotate
+		return nil
+	}
+	g := s.layout.groups[s.asked.Group]
+	if g == nil {
+		return fmt.Errorf("%w: %q", ErrUnknownGroup, s.asked.Group)
+	}
+	s.ring = g.ring
+	if m == nil || m.Group != s.asked.Group {
+		s.misplaced, s.route.Shard = s.asked.Shard, ""
+	}
+	return nil
 }
 
 // round tries the candidates in order, each once, looking at the health anew
@@ -121,14 +145,14 @@ func (s *search) next() (shard string, left int) {
 // steady reports the common case in which the route's own shard comes first,
 // without working out the rest of the order, and how many could follow.
 func (s *search) steady() (left int, ok bool) {
-	p := s.r.pools[s.route.Shard]
-	if p == nil || len(s.tried) > 0 {
+	m := s.layout.members[s.route.Shard]
+	if m == nil || len(s.tried) > 0 {
 		return 0, false
 	}
 	if v := s.r.health.View(s.route.Shard); !usable(v) || drained(v) {
 		return 0, false
 	}
-	if p.shard.OnFailure.stays(s.holds.onward) {
+	if m.OnFailure.stays(s.holds.onward) {
 		return 1, true
 	}
 	return len(s.ring), true
@@ -163,7 +187,7 @@ func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error
 	if !s.settled(ctx, shard, share) {
 		return nil, ctx.Err()
 	}
-	p := s.r.pools[shard]
+	p := s.layout.pool(shard)
 	ends := time.Now().Add(share)
 	lease, err := p.lend(ctx, visitor{deadline: s.deadline, nested: s.holder.holds(p), held: s.holds.count > 0}, share)
 	if err == nil {
@@ -180,7 +204,7 @@ func (s *search) try(ctx context.Context, shard string, left int) (*Lease, error
 // arrive has a lease catch up with its cluster, unless the session has been on
 // this shard all along. One that cannot goes back, and is a failed attempt.
 func (s *search) arrive(ctx context.Context, l *Lease, ends time.Time) error {
-	stayed := l.Shard() == s.route.Shard && !s.picked && !s.arriving
+	stayed := l.Shard() == s.route.Shard && !s.picked && !s.exactly
 	if stayed && !l.pool.behind() {
 		return nil
 	}
@@ -228,7 +252,7 @@ func (s *search) judge(shard string, err error) error {
 // share a probe.
 func (s *search) lastResort(ctx context.Context) (*Lease, error) {
 	_, order := s.candidates()
-	order = slices.DeleteFunc(s.untried(order), func(name string) bool { return s.r.pools[name].hold.over() })
+	order = slices.DeleteFunc(s.untried(order), func(name string) bool { return s.layout.pool(name).hold.over() })
 	checkCtx, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
 	found := make([]chan bool, len(order))
@@ -265,16 +289,16 @@ func (s *search) served(ctx context.Context, l *Lease) {
 	from, to, observer := s.route.Shard, l.Shard(), s.r.cfg.Observer
 	switch {
 	case s.misplaced != "":
-		_, configured := s.r.pools[s.misplaced]
-		l.detour = !configured && s.r.health.Known(s.misplaced)
+		l.detour = s.layout.pool(s.misplaced) == nil && s.r.health.Known(s.misplaced)
 		l.pool.counter.reassigned.Add(1)
 		if observer.Reassigned != nil {
 			observer.Reassigned(s.misplaced, to)
 		}
 	case !s.picked && from != to:
 		l.detour = s.mayBeOursAlone(ctx, from)
-		s.r.pools[from].leave()
-		s.r.pools[from].counter.rotatedAway.Add(1)
+		left := s.layout.pool(from)
+		left.leave()
+		left.counter.rotatedAway.Add(1)
 		if observer.Rotated != nil {
 			observer.Rotated(from, to)
 		}

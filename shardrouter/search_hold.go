@@ -37,28 +37,28 @@ func (s *search) mayHold(err error) bool {
 	if !errors.As(err, &none) || !errors.Is(none.Cause, ErrUnavailable) {
 		return false
 	}
-	p := s.waitedFor()
-	if s.holds.unwanted || s.r.cfg.HoldTimeout == HoldNone || s.holds.count == maxHolds || p.shard.OnFailure == OnFailureFail {
+	m := s.waitedFor()
+	if s.holds.unwanted || s.r.cfg.HoldTimeout == HoldNone || s.holds.count == maxHolds || m.OnFailure == OnFailureFail {
 		return false
 	}
-	if s.r.health.View(p.shard.Name).State == healthcache.Misconfigured {
+	if s.r.health.View(m.Name).State == healthcache.Misconfigured {
 		return false
 	}
 	for _, a := range none.Attempts {
-		if a.Shard == p.shard.Name && a.Verdict == VerdictMisconfigured {
+		if a.Shard == m.Name && a.Verdict == VerdictMisconfigured {
 			return false
 		}
 	}
 	return true
 }
 
-// waitedFor is the pool of the shard that a hold of this search waits for: the
-// route's own, or the first of the ring where there is none to be had.
-func (s *search) waitedFor() *pool {
-	if p := s.r.pools[s.route.Shard]; p != nil {
-		return p
+// waitedFor is the shard that a hold of this search waits for: the route's own,
+// or the first of the ring where there is none to be had.
+func (s *search) waitedFor() *member {
+	if m := s.layout.members[s.route.Shard]; m != nil {
+		return m
 	}
-	return s.r.pools[s.ring[0].Name]
+	return s.layout.members[s.ring[0].Name]
 }
 
 // wait is held for the shard, and makes the search ready for another round. The
@@ -66,22 +66,22 @@ func (s *search) waitedFor() *pool {
 // hold, and so does, for a route that may leave its shard, another shard of the
 // group that comes up.
 func (s *search) wait(ctx context.Context, began time.Time) error {
-	p, start := s.waitedFor(), time.Now()
+	m, start := s.waitedFor(), time.Now()
 	if s.holds.count == 0 {
 		s.holds.until = start.Add(s.r.cfg.HoldTimeout)
 	}
 	s.holds.count++
 	var other <-chan struct{}
-	if s.picked || !p.shard.OnFailure.stays(s.holds.onward) {
-		other = s.r.news[p.shard.Group].next()
+	if s.picked || !m.OnFailure.stays(s.holds.onward) {
+		other = s.layout.groups[m.Group].news.next()
 	}
 	within, cancel := context.WithDeadlineCause(ctx, s.holds.until, ErrHoldOver)
 	defer cancel()
-	err := p.hold.wait(within, s.outageBegan(p, began), began, other)
+	err := m.pool.hold.wait(within, s.outageBegan(m.Name, began), began, other)
 	if f := s.r.cfg.Observer.Held; f != nil {
-		f(p.shard.Name, time.Since(start), err)
+		f(m.Name, time.Since(start), err)
 	}
-	if errors.Is(err, ErrHoldOver) && p.shard.OnFailure == OnFailureHoldFirst && !s.holds.onward {
+	if errors.Is(err, ErrHoldOver) && m.OnFailure == OnFailureHoldFirst && !s.holds.onward {
 		s.holds.onward, err = true, nil
 	}
 	s.anew(ctx)
@@ -89,8 +89,8 @@ func (s *search) wait(ctx context.Context, began time.Time) error {
 }
 
 // outageBegan is when the shard went out of service as far as is known here.
-func (s *search) outageBegan(p *pool, failed time.Time) time.Time {
-	v := s.r.health.View(p.shard.Name)
+func (s *search) outageBegan(shard string, failed time.Time) time.Time {
+	v := s.r.health.View(shard)
 	if !usable(v) && !v.Since.IsZero() && v.Since.Before(failed) {
 		return v.Since
 	}
@@ -101,9 +101,6 @@ func (s *search) outageBegan(p *pool, failed time.Time) time.Time {
 // count against the budget of the attempts.
 func (s *search) anew(ctx context.Context) {
 	s.tried = nil
-	if s.picked {
-		s.route.Shard, s.picked = "", false
-	}
 	s.deadline = time.Now().Add(s.r.cfg.AcquireTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(s.deadline) {
 		s.deadline = d

@@ -255,7 +255,7 @@ func (c *serverConn) typed(err error, query string, to reach) error {
 }
 
 func (c *serverConn) statementError(p Progress, err error) error {
-	return &StatementError{Shard: c.pool.shard.Name, Node: c.node.addr, Progress: p, Err: err}
+	return &StatementError{Shard: c.pool.name, Node: c.node.addr, Progress: p, Err: err}
 }
 
 // tellUnrun is deferred around what runs no statement.

@@ -36,8 +36,8 @@ func (r *Router) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for shard, p := range r.pools {
-			if p.overdue(suspectAfter) {
+		for shard, m := range r.layout.Load().members {
+			if m.pool.overdue(suspectAfter) {
 				r.health.Suspect(shard, "no answer to a statement after "+suspectAfter.String())
 			}
 		}
@@ -50,6 +50,6 @@ func (r *Router) watch(ctx context.Context) {
 // periodic probe's whole time.
 func (r *Router) suspectIfStuck(p *pool) {
 	if p.waitingFor(suspectAfter) {
-		r.health.Suspect(p.shard.Name, "neither a statement nor a probe is answered")
+		r.health.Suspect(p.name, "neither a statement nor a probe is answered")
 	}
 }
