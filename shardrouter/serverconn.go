@@ -64,6 +64,9 @@ type serverConn struct {
 	tx       txState
 	rows     int  // results that are open
 	tainted  bool // a statement may have left something behind; see leavesResidue
+	// spent: the server ends the connection, takes no writes any more, or may
+	// still have a transaction open on it.
+	spent bool
 }
 
 var (
@@ -298,6 +301,7 @@ func (c *serverConn) note(err error) {
 	switch {
 	case v == VerdictLost, v == VerdictReadOnly:
 		c.lost.Store(true)
+		c.spent = true
 		if v == VerdictLost {
 			c.ending.lose()
 		}
@@ -349,7 +353,7 @@ func (c *serverConn) IsValid() bool {
 }
 
 func (c *serverConn) fit() bool {
-	return !c.era.ended() && !c.wire.gone() && !c.tx.open
+	return !c.spent && !c.era.ended() && !c.wire.gone() && !c.tx.open
 }
 
 func (c *serverConn) Close() error {

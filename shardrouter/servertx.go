@@ -35,13 +35,17 @@ func (t *serverTx) Rollback() (err error) {
 }
 
 // close is deferred. A driver that panics on the answer to a COMMIT has sent
-// it, and nobody knows what became of it.
+// it, and nobody knows what became of it. After any other error the transaction
+// may still be open on the server.
 func (t *serverTx) close(err *error) {
 	if p := recover(); p != nil {
 		*err = &commitError{err: t.conn.broken(p), sent: true}
 	}
 	for _, stmt := range t.conn.tx.closing {
 		_ = stmt.Close() // if the connection is gone, so is the statement
+	}
+	if *err != nil {
+		t.conn.spent = true
 	}
 	t.conn.tx = txState{}
 	t.conn.uses.end()
