@@ -45,7 +45,7 @@ func (c codec) Encode(deadline time.Time, values map[string]any) ([]byte, error)
 		packed = append(packed, key...)
 		var err error
 		if packed, err = packValue(packed, values[key]); err != nil {
-			return nil, fmt.Errorf("sessionstore: the value of %q: %w", key, err)
+			return nil, fmt.Errorf("%w: that of %q: %w", ErrValue, key, err)
 		}
 	}
 	return packed, nil

@@ -2,7 +2,10 @@ package sessionstore_test
 
 import (
 	"encoding/gob"
+	"errors"
+	"io"
 	"math"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,13 +66,35 @@ func TestTypeThatGobDoesNotKnow(t *testing.T) {
 	ctx := load(t, m, "")
 	m.Put(ctx, "channel", make(chan int))
 	_, _, err := m.Commit(ctx)
-	if err == nil {
-		t.Fatal("stored a channel")
+	if !errors.Is(err, sessionstore.ErrValue) {
+		t.Fatalf("stored a channel: %v", err)
 	}
 	for _, word := range []string{`"channel"`, "chan int", "gob.Register"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("%q does not name %s", err, word)
 		}
+	}
+}
+
+// A value that cannot be stored is a fault of the program: no client shall come
+// again, and nobody shall look for it in Redis.
+func TestUnstorableValueIsNoOutage(t *testing.T) {
+	var s *site
+	s = newSite(t, miniClient(t), map[string]http.HandlerFunc{"/channel": func(w http.ResponseWriter, r *http.Request) {
+		s.sessions.Put(r.Context(), "channel", make(chan int))
+		_, _ = io.WriteString(w, "hello")
+	}})
+	b := s.browser()
+	b.visit("/put?a=1")
+	p := b.visit("/channel")
+	if p.status != http.StatusInternalServerError || p.header.Get("Retry-After") != "" || p.setsCookie() {
+		t.Errorf("%d, %v", p.status, p.header)
+	}
+	if strings.Contains(p.body, "channel") || strings.Contains(p.body, "hello") {
+		t.Errorf("the client reads %q", p.body)
+	}
+	if got := b.visit("/get?k=a").body; got != "1" {
+		t.Errorf("a is %q afterwards", got)
 	}
 }
 

@@ -42,7 +42,7 @@
 // back as the type that was registered. They take more room and time, also to
 // find out that they did not change. A value of another type, one that nests
 // deeper than 32 slices and maps, or one of more than 1 MiB fails the save with
-// an error that names its key.
+// [ErrValue], and the answer is a 500: the program is at fault, and not Redis.
 //
 // # A request
 //

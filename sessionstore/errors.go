@@ -20,6 +20,12 @@ var (
 	// session could not be stored. What it did elsewhere may be done.
 	ErrNotSaved = errors.New("sessionstore: the session could not be saved")
 
+	// ErrValue says that the session holds a value that cannot be stored: of a
+	// type that gob does not know, too large or nested too deep. The error names
+	// its key. It is the program's fault and not Redis's, so the default answer
+	// is a 500: the same request would fail again.
+	ErrValue = errors.New("sessionstore: a value cannot be stored")
+
 	// ErrNotLoaded says that the context carries no session that this package
 	// loaded. Mount Manager.LoadAndSave, or call Manager.Load; the methods of
 	// the embedded scs.SessionManager with the same names do not do.

@@ -9,11 +9,12 @@ import (
 	"github.com/shardhop/shardhop/internal/httpanswer"
 )
 
-// The bodies of a 503: RFC 9457, and nothing internal.
+// The bodies of the answers: RFC 9457, and nothing internal.
 const (
 	problemStart = `{"type":"about:blank","title":"Service Unavailable","status":503,"code":`
 	notLoaded    = problemStart + `"session_unavailable"}` + "\n"
 	notSaved     = problemStart + `"session_not_saved"}` + "\n"
+	unstorable   = `{"type":"about:blank","title":"Internal Server Error","status":500,"code":"session_not_saved"}` + "\n"
 )
 
 // fail answers in the handler's place. The headers that described the
@@ -37,14 +38,17 @@ func (m *Manager) unavailable(w http.ResponseWriter, r *http.Request, err error)
 	m.logger.Log(r.Context(), levelOf(r.Context(), err), "session unavailable", "error", err)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	body, again := notLoaded, true
-	if errors.Is(err, ErrNotSaved) {
+	status, body, again := http.StatusServiceUnavailable, notLoaded, true
+	switch {
+	case errors.Is(err, ErrValue):
+		status, body, again = http.StatusInternalServerError, unstorable, false
+	case errors.Is(err, ErrNotSaved):
 		body, again = notSaved, isSafe(r.Method)
 	}
 	if again {
 		w.Header().Set("Retry-After", httpanswer.RetryAfter(m.retryAfter))
 	}
-	w.WriteHeader(http.StatusServiceUnavailable)
+	w.WriteHeader(status)
 	_, _ = w.Write([]byte(body))
 }
 
