@@ -15,6 +15,8 @@ type Cache struct {
 	cfg   Config
 	board *board
 	fleet *fleet // nil without Redis
+	// ledger has the records of writers.
+	ledger *ledger
 	// quotas of log lines per shard; touched by the goroutine that passes
 	// changes on.
 	quotas map[string]*quota
@@ -36,11 +38,12 @@ func New(cfg Config) (*Cache, error) {
 	cfg.Shards = append([]string(nil), cfg.Shards...)
 	token := cfg.Instance + "/" + rand.Text()[:10]
 	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), quotas: map[string]*quota{}}
+	c.ledger = newLedger(ledgerKeys(cfg.Nodes), c.heard)
 	for _, shard := range cfg.Shards {
 		c.quotas[shard] = &quota{}
 	}
 	if cfg.Redis != nil {
-		c.fleet = newFleet(cfg.Redis, token, cfg)
+		c.fleet = newFleet(cfg.Redis, token, cfg, c.ledger)
 	}
 	return c, nil
 }

@@ -5,6 +5,10 @@ import "errors"
 // ErrUnknownShard is returned for a shard that is not in [Config.Shards].
 var ErrUnknownShard = errors.New("healthcache: unknown shard")
 
+// ErrWriterSettling is returned when a writer's record was moved a moment ago,
+// and has to stay for some intervals.
+var ErrWriterSettling = errors.New("healthcache: the writer was moved a moment ago")
+
 // errNothingRead is what a reading ends with when Redis answered, but not what
 // was asked.
 var errNothingRead = errors.New("healthcache: redis gave no keys")

@@ -1,4 +1,4 @@
-// Package lab runs real servers for tests: mariadbd, alone or as a Galera
+// Package lab runs real servers for tests: mariadbd, alone, with a standby or as a Galera
 // cluster, and redis-server, alone, with TLS, as a cluster or under sentinels.
 // Each has a loopback port and a folder of its own, and can be stopped, killed,
 // frozen, thawed and started again on the same port with the data that its
@@ -57,6 +57,12 @@
 // copying its folder. A dead or frozen member stops the others' writes for two
 // to five seconds, until they evict it; one that thaws then joins again by
 // itself.
+//
+// # A primary and its standby
+//
+// [MariaDBPair] starts two servers of which the second replicates from the
+// first, by GTID. [Pair.Switchover] changes their roles as an operator would;
+// after a crash of the primary [Pair.Promote] ends the standby's replication.
 //
 // # Redis in company
 //
