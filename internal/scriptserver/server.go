@@ -117,13 +117,15 @@ func (s *Server) got(id uint32, statement string) Answer {
 	return unscripted(id, statement)
 }
 
-// unscripted is the answer to what no answer was set for. Galera's variables
-// are unknown to it.
+// unscripted is the answer to what no answer was set for. Galera's variables and
+// MySQL's name of a server are unknown to it.
 func unscripted(id uint32, statement string) Answer {
 	const unknownVariable = 1193
 	switch {
 	case strings.Contains(statement, "@@global.wsrep_on"):
 		return Err(unknownVariable, "Unknown system variable 'wsrep_on'")
+	case strings.Contains(statement, "@@global.server_uuid"):
+		return Err(unknownVariable, "Unknown system variable 'server_uuid'")
 	case strings.Contains(statement, "@@global.read_only, CONNECTION_ID()"):
 		return Rows([]string{"read_only", "thread", "life"}, []string{"0", fmt.Sprint(id), "scripted"})
 	case statement == "SELECT 1":
