@@ -17,12 +17,15 @@ type board struct {
 	hints    chan struct{} // tells the refresher that something is new; holds one
 	snapshot atomic.Pointer[Snapshot]
 	foreign  names // of live shards that are not watched here
+	// index is shards, for those who do not take mu.
+	index atomic.Pointer[map[string]*knowledge]
 
 	// mu guards the rest, and every knowledge. Requests take it in Suspect,
 	// Settle and Check, the probers around each probe, the refresher and the
 	// reporter around each exchange with Redis; all for moments.
 	mu     sync.Mutex
-	shards map[string]*knowledge
+	order  []string              // the shards watched, as they were named
+	shards map[string]*knowledge // replaced as a whole
 	closed bool
 	news   map[string]bool // shards whose keys this instance changed, to be told
 	inbox  inbox
@@ -37,15 +40,11 @@ func newBoard(cfg Config, token string) *board {
 		hints:   make(chan struct{}, 1),
 		news:    map[string]bool{},
 		inbox:   newInbox(),
-		shards:  make(map[string]*knowledge, len(cfg.Shards)),
 	}
-	snap := make(Snapshot, len(cfg.Shards))
-	now := time.Now()
-	for _, shard := range cfg.Shards {
-		b.shards[shard] = newKnowledge(shard, now, cfg.Redis == nil, newDamping(cfg.Interval))
-		snap[shard] = View{}
-	}
-	b.snapshot.Store(&snap)
+	b.snapshot.Store(&Snapshot{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watchLocked(cfg.Shards, time.Now())
 	return b
 }
 
@@ -171,8 +170,8 @@ func (b *board) judged(shard string, found verdict) (yield bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, now := b.shards[shard], time.Now()
-	if !k.accused {
-		return false // it has recovered meanwhile
+	if k == nil || !k.accused {
+		return false // it is not watched any more, or has recovered meanwhile
 	}
 	k.verdict = found
 	k.post.due = true
@@ -189,7 +188,10 @@ func (b *board) judged(shard string, found verdict) (yield bool) {
 func (b *board) proberOf(shard string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.shards[shard].fleet.status.By
+	if k := b.shards[shard]; k != nil {
+		return k.fleet.status.By
+	}
+	return ""
 }
 
 // settleLocked ends the round. The waiters read the snapshot without the lock,
@@ -223,6 +225,9 @@ func (b *board) setDrain(shard string, set bool, reason string, until time.Time)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, now := b.shards[shard], time.Now()
+	if k == nil {
+		return
+	}
 	k.drainMoves++
 	k.order(set, reason, now, until)
 	b.rewriteLocked(k)
@@ -260,10 +265,13 @@ func (b *board) publishLocked(now time.Time, some ...*knowledge) {
 	var next Snapshot
 	var told []notice
 	for _, k := range some {
+		if b.shards[k.shard] != k {
+			continue // not watched any more
+		}
 		k.used = k.lastUse()
 		view, src := merge(k.facts, now, b.cfg.life())
 		if view.State != k.view.State || view.Drained != k.view.Drained {
-			told = append(told, notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src})
+			told = append(told, notice{Change{k.shard, k.view.Status, view.Status, src.own()}, src, &k.quota})
 		}
 		same := view.equal(k.view)
 		k.view, k.from = view, src

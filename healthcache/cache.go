@@ -12,20 +12,19 @@ import (
 // several goroutines. Before Start nothing is probed: Settle and Check then
 // wait for their contexts.
 type Cache struct {
-	cfg   Config
-	board *board
-	fleet *fleet // nil without Redis
-	// ledger has the records of writers.
-	ledger *ledger
-	// quotas of log lines per shard; touched by the goroutine that passes
-	// changes on.
-	quotas map[string]*quota
-
+	cfg               Config
+	board             *board
+	fleet             *fleet // nil without Redis
 	starting, closing sync.Once
 	stop              context.CancelFunc
 	working           sync.WaitGroup // probers, refresher, reporter, listener, accusers
 	telling           sync.WaitGroup // the goroutine that passes changes on
 	told              chan struct{}  // closed when no more changes will come
+
+	// changing guards the rest; held by Start, SetShards and Close.
+	changing sync.Mutex
+	running  context.Context // of what works; nil before Start
+	probers  map[string]*probing
 }
 
 // New returns a cache that knows nothing yet: every shard is Unknown until
@@ -37,13 +36,9 @@ func New(cfg Config) (*Cache, error) {
 	}
 	cfg.Shards = append([]string(nil), cfg.Shards...)
 	token := cfg.Instance + "/" + rand.Text()[:10]
-	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), quotas: map[string]*quota{}}
-	c.ledger = newLedger(ledgerKeys(cfg.Nodes), c.heard)
-	for _, shard := range cfg.Shards {
-		c.quotas[shard] = &quota{}
-	}
+	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), probers: map[string]*probing{}}
 	if cfg.Redis != nil {
-		c.fleet = newFleet(cfg.Redis, token, cfg, c.ledger)
+		c.fleet = newFleet(cfg.Redis, token, cfg)
 	}
 	return c, nil
 }
@@ -52,14 +47,12 @@ func New(cfg Config) (*Cache, error) {
 // further calls, and calls after Close, do nothing.
 func (c *Cache) Start() {
 	c.starting.Do(func() {
+		c.changing.Lock()
+		defer c.changing.Unlock()
 		ctx, cancel := context.WithCancel(context.Background())
-		c.stop = cancel
+		c.stop, c.running = cancel, ctx
 		c.board.begin()
-		for _, shard := range c.cfg.Shards {
-			p := &prober{board: c.board, probe: c.cfg.Probe, know: c.board.shards[shard]}
-			p.accuse = func() { c.working.Go(func() { c.accuse(ctx, shard) }) }
-			c.working.Go(func() { p.run(ctx) })
-		}
+		c.startProbers(c.board.watched())
 		if c.fleet != nil {
 			c.working.Go(func() { c.refreshing(ctx) })
 			c.working.Go(func() { c.reporting(ctx) })
@@ -80,6 +73,8 @@ func (c *Cache) Close() {
 		if c.stop != nil {
 			c.stop()
 		}
+		c.changing.Lock() // no longer than a SetShards takes to see that
+		c.changing.Unlock()
 		c.working.Wait()
 		c.board.abandon()
 		if c.fleet != nil {
@@ -112,7 +107,7 @@ func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 // made, or a statement answered. For three intervals a down that only Redis
 // speaks of does not count then. It costs one atomic store and never blocks.
 func (c *Cache) Succeeded(shard string) {
-	if k := c.board.shards[shard]; k != nil {
+	if k := (*c.board.index.Load())[shard]; k != nil {
 		k.success.Store(time.Now().UnixNano())
 	}
 }
@@ -121,7 +116,7 @@ func (c *Cache) Succeeded(shard string) {
 // watched here, or another instance, which has a newer configuration, keeps a
 // live health key of that name. It reads memory only.
 func (c *Cache) Known(shard string) bool {
-	if _, ok := c.board.shards[shard]; ok {
+	if _, ok := (*c.board.index.Load())[shard]; ok {
 		return true
 	}
 	return c.board.foreign.has(shard)
@@ -201,7 +196,7 @@ func (c *Cache) Undrain(ctx context.Context, shard string) error {
 }
 
 func (c *Cache) known(shard string) error {
-	if _, ok := c.board.shards[shard]; !ok {
+	if _, ok := (*c.board.index.Load())[shard]; !ok {
 		return fmt.Errorf("%w: %.64q", ErrUnknownShard, shard)
 	}
 	return nil

@@ -29,6 +29,9 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 	read := make([]*knowledge, 0, len(r.shards))
 	for shard, keys := range r.shards {
 		k := b.shards[shard]
+		if k == nil {
+			continue // not watched any more
+		}
 		read = append(read, k)
 		was := k.fleet.status.State
 		k.absorb(keys, redis, now, b.token, moves[shard])
@@ -76,6 +79,9 @@ func (b *board) held(held map[string]bool) {
 	defer b.mu.Unlock()
 	for shard, mine := range held {
 		k := b.shards[shard]
+		if k == nil {
+			continue // not watched any more: the lease ends by itself
+		}
 		if !mine {
 			k.lose()
 			continue
@@ -140,6 +146,9 @@ func (b *board) written(reports []report, since map[string]string) {
 			continue
 		}
 		k := b.shards[r.shard]
+		if k == nil {
+			continue // not watched any more
+		}
 		if text == "" {
 			k.lose()
 			continue

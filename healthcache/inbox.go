@@ -40,6 +40,7 @@ type agenda struct {
 	// sweep is the digest that Redis gives if all keys are as they were; then
 	// none is to be read. Empty: read is to be read at any rate.
 	sweep string
+	swept []string // the shards of the digest
 	// burdened: this instance holds more leases than its part.
 	burdened bool
 }
@@ -56,7 +57,7 @@ func (b *board) instances() int {
 func (b *board) holding() (seen int64, held []tended) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, shard := range b.cfg.Shards {
+	for _, shard := range b.order {
 		if k := b.shards[shard]; k.lease {
 			held = append(held, tended{shard: shard, head: k.renewal(), rtt: k.own.status.RTT})
 		}
@@ -85,6 +86,7 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 	}
 	b.inbox.generation = p.generation
 	a.read, a.foreign, a.sweep = b.dueLocked(p, now)
+	a.swept = b.order
 	a.burdened = b.inbox.beats == 0 && b.burdenedLocked()
 	return a
 }
@@ -94,8 +96,8 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 func (b *board) hearTendedLocked(p pulse, moves map[string]int, reborn bool, now time.Time) {
 	for shard, t := range p.tended {
 		k := b.shards[shard]
-		if !k.lease {
-			continue // handed on while the beat was under way
+		if k == nil || !k.lease {
+			continue // handed on, or not watched any more, while the beat was under way
 		}
 		k.tended(t)
 		if !reborn && k.absorbDrain(t.drain, now, moves[shard]) {
@@ -133,7 +135,7 @@ func (b *board) lostLocked(p pulse, now time.Time) []lost {
 		return nil
 	}
 	var drains []lost
-	for _, shard := range b.cfg.Shards {
+	for _, shard := range b.order {
 		if d := b.shards[shard].drain; d.stands(now) {
 			drains = append(drains, lost{shard: shard, reason: d.reason, until: d.until})
 		}
@@ -170,7 +172,7 @@ func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string, sweep
 		foreign = slices.Sorted(maps.Keys(in.foreign))
 	}
 	var stale []*knowledge
-	for _, shard := range b.cfg.Shards {
+	for _, shard := range b.order {
 		k := b.shards[shard]
 		if all || in.marked[shard] || k.alone || !k.fleet.fresh(now, b.cfg.life()) {
 			read = append(read, shard)
@@ -201,8 +203,8 @@ func (in *inbox) markedForeign() (foreign []string) {
 // expectedLocked is the digest of all keys if they are as they were read last;
 // empty where something is not known.
 func (b *board) expectedLocked(now time.Time) string {
-	prints := make([]string, len(b.cfg.Shards))
-	for i, shard := range b.cfg.Shards {
+	prints := make([]string, len(b.order))
+	for i, shard := range b.order {
 		if k := b.shards[shard]; !k.alone && k.fleet.fresh(now, b.cfg.life()) {
 			prints[i] = k.print
 		}

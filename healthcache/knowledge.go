@@ -7,11 +7,13 @@ import (
 )
 
 // knowledge is all that this instance knows of one shard. The board's mutex
-// guards it, except the first fields: two do not change, one is atomic.
+// guards it, except the first fields: two do not change, one is atomic, and one is
+// another goroutine's.
 type knowledge struct {
 	shard   string
 	wake    chan struct{} // tells the shard's prober to look again; holds one
 	success atomic.Int64  // when a request last succeeded; Unix time in nanoseconds
+	quota   quota
 
 	facts
 	standing
@@ -90,7 +92,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 		k.accused, k.verdict = false, unjudged
 	}
 	k.history = transition(k.history, k.occasion(), r.State, now)
-	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Alarm: r.Alarm, Nodes: r.Nodes}
+	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Nodes: r.Nodes}
 	s.Falls = k.history.recentFalls(now)
 	switch {
 	case r.State != Up:

@@ -10,7 +10,8 @@ import (
 // notice is a change of state on its way to the log and to OnChange.
 type notice struct {
 	Change
-	src source
+	src   source
+	quota *quota // of the shard's log lines
 }
 
 // notices is a queue: whoever holds the board's lock puts in, one goroutine
@@ -67,7 +68,8 @@ const (
 	logEvery = 10 * time.Second
 )
 
-// quota bounds the lines that one shard may write. The zero value is full.
+// quota bounds the lines that one shard may write. The zero value is full. The
+// goroutine that passes changes on uses it alone.
 type quota struct {
 	used     float64 // lines, as far as they count still
 	at       time.Time
@@ -93,7 +95,7 @@ func (q *quota) take(now time.Time) (withheld int, ok bool) {
 func (c *Cache) pass(n notice) {
 	if n.Prev.State == n.Next.State {
 		c.cfg.Logger.Info("drain of a shard that is not up began or ended", slog.String("shard", n.Shard), slog.String("state", n.Next.State.String()))
-	} else if withheld, ok := c.quotas[n.Shard].take(time.Now()); ok {
+	} else if withheld, ok := n.quota.take(time.Now()); ok {
 		c.log(n, withheld)
 	}
 	if c.cfg.OnChange != nil {

@@ -72,7 +72,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	if len(todo.offered) > 0 {
 		c.board.tookOver(c.fleet.takeOver(ctx, todo.offered))
 	}
-	if todo.sweep != "" && todo.sweep == c.fleet.sweep(ctx, c.cfg.Shards) {
+	if todo.sweep != "" && todo.sweep == c.fleet.sweep(ctx, todo.swept) {
 		c.board.confirmed()
 		todo.read = nil
 	}
@@ -112,7 +112,7 @@ func (c *Cache) read(ctx context.Context, todo agenda, clock time.Time, moves ma
 // replica before its promotion for one: everything is read, and believed but
 // for drains that are missing.
 func (c *Cache) readOnly(ctx context.Context, moves map[string]int) error {
-	r, err := c.fleet.read(ctx, c.cfg.Shards, nil, time.Time{})
+	r, err := c.fleet.read(ctx, c.board.watched(), nil, time.Time{})
 	c.board.unread()
 	if err != nil {
 		c.board.deaf()
