@@ -18,9 +18,20 @@ func FromEnv(ctx context.Context) (*Hop, error) {
 	return Open(ctx, cfg)
 }
 
-// ConfigFromEnv reads the configuration from the environment of the process;
-// see [ConfigFrom].
-func ConfigFromEnv() (Config, error) { return ConfigFrom(envread.Environ()) }
+// ConfigFromEnv reads the configuration from the environment of the process,
+// and over it from the file that SHARDS_FILE names; see [ConfigFrom] and
+// [shardrouter.WithFile].
+func ConfigFromEnv() (Config, error) {
+	r := envread.New(nil)
+	vars, err := shardrouter.WithFile(envread.Environ())
+	r.Add(err)
+	cfg, err := ConfigFrom(vars)
+	r.Add(err)
+	if err := r.Err(); err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
+}
 
 // ConfigFrom reads the configuration from variables: what
 // [shardrouter.ConfigFrom] reads, and

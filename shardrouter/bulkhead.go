@@ -3,11 +3,16 @@ package shardrouter
 import (
 	"context"
 	"fmt"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 )
+
+// mostSlots is the capacity of which a bulkhead keeps back what it does not have.
+const mostSlots = math.MaxInt64
 
 // bulkhead stands in front of one shard's sql.DB and bounds three things: how
 // many leases are out, how many requests wait for one, and for how long. A
@@ -16,7 +21,7 @@ import (
 // dial at a time. Safe for use by several goroutines.
 type bulkhead struct {
 	slots      *semaphore.Weighted
-	maxWaiting int64
+	maxWaiting atomic.Int64
 	wait       time.Duration
 	// stalled is told that somebody has waited while the server answered
 	// nothing, which is no sign of load. It may be called often.
@@ -27,14 +32,33 @@ type bulkhead struct {
 	// answers counts what the server has answered: statements and handshakes.
 	answers atomic.Uint64
 	ramp    atomic.Pointer[ramp] // nil: connections come as they are asked for
+
+	mu   sync.Mutex // guards the rest; held for moments by resize and leave
+	size int
+	owed int // slots that are taken, and do not come free again
 }
 
 func newBulkhead(slots, maxWaiting int, wait time.Duration, stalled func()) *bulkhead {
-	return &bulkhead{
-		slots:      semaphore.NewWeighted(int64(slots)),
-		maxWaiting: int64(maxWaiting),
-		wait:       wait,
-		stalled:    stalled,
+	b := &bulkhead{slots: semaphore.NewWeighted(mostSlots), wait: wait, stalled: stalled}
+	b.slots.TryAcquire(mostSlots) // resize gives those that there are
+	b.resize(slots, maxWaiting)
+	return b
+}
+
+// resize changes how many leases may be out, and how many requests may wait.
+// Where more are out, the slots come free no more when they come back.
+func (b *bulkhead) resize(slots, maxWaiting int) {
+	b.maxWaiting.Store(int64(maxWaiting))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owed += b.size - slots
+	b.size = slots
+	for b.owed > 0 && b.slots.TryAcquire(1) {
+		b.owed--
+	}
+	if b.owed < 0 {
+		b.slots.Release(int64(-b.owed))
+		b.owed = 0
 	}
 }
 
@@ -100,8 +124,8 @@ func (b *bulkhead) queue(ctx context.Context, e *era, v visitor, r *ramp) error 
 	if !v.held {
 		wait = min(b.wait, wait)
 		defer b.waiting.Add(-1)
-		if n := b.waiting.Add(1); n > b.maxWaiting {
-			return fmt.Errorf("%w: %d requests are waiting already", ErrBusy, b.maxWaiting)
+		if n := b.waiting.Add(1); n > b.maxWaiting.Load() {
+			return fmt.Errorf("%w: %d requests are waiting already", ErrBusy, n-1)
 		}
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, wait)
@@ -149,6 +173,17 @@ func (b *bulkhead) lookout() func() {
 // leave gives the slot back, and the place on the ramp that came with it.
 func (b *bulkhead) leave(r *ramp) {
 	b.inUse.Add(-1)
-	b.slots.Release(1)
+	b.free()
 	r.leave()
+}
+
+// free gives a slot back, unless there is one too many.
+func (b *bulkhead) free() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.owed > 0 {
+		b.owed--
+		return
+	}
+	b.slots.Release(1)
 }

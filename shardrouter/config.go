@@ -1,6 +1,8 @@
 package shardrouter
 
 import (
+	"context"
+	"database/sql"
 	"log/slog"
 	"time"
 
@@ -74,6 +76,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Observer is told what happens. Optional.
 	Observer Observer
+	// Prepare is called by [Router.Reload] with a connection of each shard that
+	// is added, up, and about to take players, to make its tables for one. An
+	// error ends the Reload. New does not look at it. Optional.
+	Prepare func(ctx context.Context, shard string, conn *sql.Conn) error
 	// Classify overrides the verdict on an error. It gets the verdict that the
 	// library would give. Optional.
 	Classify func(err error, verdict Verdict) Verdict

@@ -19,14 +19,25 @@ const (
 // ambiguous for a shard of the right name.
 var shardKeys = []string{"DSN", "WEIGHT", "GROUP", "ON_FAILURE", "MAX_CONNS"}
 
-// ConfigFromEnv reads the configuration from the environment of the process;
-// see [ConfigFrom].
-func ConfigFromEnv() (Config, error) { return ConfigFrom(envread.Environ()) }
+// ConfigFromEnv reads the configuration from the environment of the process,
+// and over it from the file that SHARDS_FILE names; see [ConfigFrom] and
+// [WithFile].
+func ConfigFromEnv() (Config, error) {
+	r := envread.New(nil)
+	vars, err := WithFile(envread.Environ())
+	r.Add(err)
+	cfg, err := ConfigFrom(vars)
+	r.Add(err)
+	if err := r.Err(); err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
+}
 
 // ConfigFrom reads the configuration from variables: SHARDS, which is required
 // and lists the names in rotation order, and SHARD_*. What is not set, or set
-// to nothing, gets its default. Other variables, SHARDS_FILE among them, are
-// not looked at.
+// to nothing, gets its default. Other variables are not looked at; SHARDS_FILE
+// is for [WithFile].
 //
 // The configuration that it returns is valid. The error names every variable
 // that is malformed, unknown, or of a shard that is not listed, with the

@@ -45,6 +45,7 @@ type hold struct {
 	wanted  time.Time
 	looking bool
 	shut    bool
+	gone    bool // see dismiss
 }
 
 // holdConfig says how one shard's requests are held.
@@ -106,7 +107,7 @@ func (h *hold) enter(since, failed time.Time) (proof <-chan struct{}, left time.
 	switch {
 	case h.shut:
 		return nil, 0, ErrClosed
-	case h.proved.After(failed):
+	case h.gone || h.proved.After(failed):
 		return nil, 0, nil
 	}
 	h.beginLocked(since)
@@ -145,11 +146,24 @@ func (h *hold) end(sought time.Time) {
 		return
 	}
 	h.proved = sought
+	h.endLocked()
+}
+
+func (h *hold) endLocked() {
 	if !h.began.IsZero() {
 		h.began = time.Time{}
 		h.outage.Store(false)
 		close(h.proof)
 	}
+}
+
+// dismiss lets everybody go who waits or will: the shard has other nodes now,
+// or was removed, and they have to look again.
+func (h *hold) dismiss() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = true
+	h.endLocked()
 }
 
 // served takes a lease whose search began at the time sought for a proof. It

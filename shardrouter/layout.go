@@ -7,6 +7,8 @@ type layout struct {
 	shards  []Shard // in rotation order; without their accounts
 	members map[string]*member
 	groups  map[string]*group
+	// coming has the pools of shards that are probed and not used yet.
+	coming map[string]*pool
 }
 
 // member is one shard of a layout.
@@ -55,6 +57,28 @@ func (l *layout) pool(shard string) *pool {
 		return m.pool
 	}
 	return nil
+}
+
+// withComing is l with pools to be probed besides.
+func (l *layout) withComing(pools map[string]*pool) *layout {
+	next := *l
+	next.coming = pools
+	return &next
+}
+
+// probed returns the pool by which a shard is probed; nil for an unknown one.
+func (l *layout) probed(shard string) *pool {
+	if p := l.coming[shard]; p != nil {
+		return p
+	}
+	return l.pool(shard)
+}
+
+// adopt tells the pools what the layout says of them.
+func (l *layout) adopt() {
+	for _, m := range l.members {
+		m.pool.adopt(m.Shard, l.groups[m.Group].passages)
+	}
 }
 
 // withoutAccount is s as it is kept: only the driver needs the account, and a

@@ -32,9 +32,8 @@ type outcome struct {
 	table   string
 
 	// Where the run takes place.
-	shard  string
-	node   *node
-	writer *writer
+	shard string
+	node  *node
 }
 
 // newOutcome returns the row for a run on this lease; nil when there shall be,
@@ -49,7 +48,7 @@ func (l *Lease) newOutcome(opts TxOptions) (*outcome, error) {
 		}
 		return nil, nil
 	}
-	o := &outcome{table: l.pool.outcomes.name, shard: l.Shard(), node: l.server.node, writer: l.server.writer}
+	o := &outcome{table: l.pool.outcomes.name, shard: l.Shard(), node: l.server.node}
 	if opts.Key == "" {
 		_, _ = rand.Read(o.id[:]) // never fails
 		return o, nil

@@ -1,6 +1,9 @@
 package shardrouter
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // assigner picks shards for new routes. It is safe for use by several
 // goroutines.
@@ -71,4 +74,11 @@ func (a *assigner) leastUsed(present []Shard) []Shard {
 		}
 	}
 	return least
+}
+
+// keep forgets the shards that are not in at.
+func (a *assigner) keep(at *layout) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.credit, func(shard string, _ int) bool { return at.members[shard] == nil })
 }

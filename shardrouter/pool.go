@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/shardhop/shardhop/healthcache"
 )
 
 // suspectAfter is how long an attempt may take before a probe is asked what
@@ -24,14 +22,15 @@ type pool struct {
 	name      string
 	cfg       *Config
 	connector *connector
-	// succession is nil for a shard of one node.
-	succession *succession
-	db         *sql.DB
-	bulkhead   *bulkhead
-	hold       *hold
-	evidence   evidence
-	outcomes   outcomeTable
-	pingAfter  time.Duration // see pingAfter
+	db        *sql.DB
+	bulkhead  *bulkhead
+	hold      *hold
+	evidence  evidence
+	isOf      func(DSN) bool // whether that is the pool's own
+	used      context.Context
+	quit      context.CancelFunc // ends used
+	outcomes  outcomeTable
+	pingAfter time.Duration // see pingAfter
 
 	clusters clusters                 // of the nodes; safe for any goroutine
 	shard    atomic.Pointer[Shard]    // as it is configured now; see adopt
@@ -42,6 +41,7 @@ type pool struct {
 
 	era      atomic.Pointer[era]
 	emptying atomic.Bool               // see heedDrain; changed under keeping
+	retired  atomic.Bool               // a reload took the pool out of use
 	upSince  atomic.Pointer[time.Time] // see upFor
 	counter  counters
 
@@ -68,7 +68,6 @@ type evidence interface {
 	// Pace is how fast this instance may open connections to a shard that is
 	// back from an outage; false: it is not back.
 	Pace(shard string) (pace, bool)
-	writerRecords
 }
 
 func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
@@ -76,10 +75,12 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 		name:      shard.Name,
 		cfg:       cfg,
 		evidence:  e,
+		isOf:      func(d DSN) bool { return d == shard.DSN },
 		pingAfter: pingAfter,
 		out:       make(map[*Lease]struct{}),
 	}
 	p.bulkhead = newBulkhead(shard.MaxConns, cfg.maxWaiting(shard), cfg.BusyTimeout, p.stalled)
+	p.shard.Store(&Shard{MaxConns: shard.MaxConns})
 	p.era.Store(newEra())
 	nodes, err := parseDSN(shard.DSN, cfg.driverTimeouts())
 	if err != nil {
@@ -89,9 +90,6 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	if p.connector, err = newConnector(p, nodes); err != nil {
 		return nil, err
 	}
-	if len(nodes) > 1 {
-		p.succession = &succession{pool: p, records: e}
-	}
 	p.db = sql.OpenDB(p.connector)
 	// The bulkhead bounds the connections; a bound of sql.DB's own would count
 	// those that a leaking handler keeps.
@@ -100,15 +98,26 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	return p, nil
 }
 
-// adopt takes in what a layout says of the shard.
+// adopt takes in what a layout says of the shard. A pool that comes to a group
+// has yet to see what was written there.
 func (p *pool) adopt(s Shard, ps *passages) {
-	p.shard.Store(&s)
-	p.passages.Store(ps)
+	if old := p.passages.Swap(ps); old != nil && old != ps {
+		p.left.Store(0)
+		p.caughtUp.Store(-1)
+	}
+	if before := p.shard.Swap(&s); before.MaxConns == s.MaxConns {
+		return
+	}
+	p.bulkhead.resize(s.MaxConns, p.cfg.maxWaiting(s))
+	p.keeping.Lock()
+	defer p.keeping.Unlock()
+	p.keepIdleLocked()
 }
 
 // close closes the connections that nobody holds, and the others as they come
 // back. What a connection says to its end is of no use: it is gone either way.
 func (p *pool) close() {
+	p.quit()
 	p.hold.close()
 	_ = p.db.Close()
 }
@@ -292,28 +301,6 @@ func (p *pool) cut() {
 	p.dropIdle()
 }
 
-// cutSilent ends what runs on nodes that answer no probe, once another one is
-// the writer. A node that answers keeps the work that it has.
-func (p *pool) cutSilent(found []sighting) {
-	w := p.connector.writer.Load()
-	if w == nil {
-		return
-	}
-	silent := make(map[string]bool)
-	for _, s := range found {
-		if s.State == healthcache.Down && s.Addr != w.node.addr {
-			silent[s.Addr] = true
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.out {
-		if silent[l.Node()] {
-			l.server.wire.cut()
-		}
-	}
-}
-
 // dropIdle closes the connections that nobody holds.
 func (p *pool) dropIdle() {
 	p.keeping.Lock()
@@ -323,7 +310,12 @@ func (p *pool) dropIdle() {
 
 func (p *pool) dropIdleLocked() {
 	p.db.SetMaxIdleConns(0)
-	if !p.emptying.Load() {
+	p.keepIdleLocked()
+}
+
+// keepIdleLocked has connections kept that come back, where they are wanted.
+func (p *pool) keepIdleLocked() {
+	if !p.emptying.Load() && !p.retired.Load() {
 		p.db.SetMaxIdleConns(p.shard.Load().MaxConns)
 	}
 }
@@ -361,10 +353,7 @@ func (p *pool) heedDrain() {
 
 func (p *pool) stats() Stats {
 	held, _ := p.hold.held()
-	addr, epoch := p.connector.writer.Load().stats()
 	return Stats{
-		Writer:      addr,
-		WriterEpoch: epoch,
 		Shard:       p.name,
 		Group:       p.shard.Load().Group,
 		MaxConns:    p.shard.Load().MaxConns,

@@ -25,9 +25,14 @@ type Router struct {
 	health *healthcache.Cache
 	assign *assigner
 	closed atomic.Bool
+	// holdsEnded: EndHolds was called.
+	holdsEnded atomic.Bool
 
+	life     context.Context // ends with the router
 	stop     context.CancelFunc
-	watching sync.WaitGroup // see watch and purger
+	watching sync.WaitGroup // see watch, purge and retire
+
+	reloading sync.Mutex // held by Reload, and by Close for a moment
 }
 
 // New starts a router: one pool and one prober per shard. A shard that is down
@@ -40,6 +45,7 @@ func New(cfg Config) (*Router, error) {
 	shards := cfg.Shards
 	cfg.Shards = nil
 	r := &Router{cfg: cfg}
+	r.life, r.stop = context.WithCancel(context.Background())
 	pools, err := r.openPools(shards)
 	if err != nil {
 		return nil, err
@@ -54,8 +60,6 @@ func New(cfg Config) (*Router, error) {
 		Instance:     cfg.Instance,
 		Logger:       cfg.Logger,
 		OnChange:     r.changed,
-		Nodes:        r.nodesOfShards(),
-		OnWriter:     r.writerChanged,
 	})
 	if err != nil {
 		closePools(pools)
@@ -64,13 +68,16 @@ func New(cfg Config) (*Router, error) {
 	r.health = health
 	r.assign = newAssigner(cfg.Policy, r.inUse)
 	health.Start()
-	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
-	r.watching.Go(func() { r.watch(ctx) })
+	r.watching.Go(func() { r.watch(r.life) })
 	for _, p := range pools {
-		r.watching.Go(func() { (&purger{router: r, pool: p}).run(ctx) })
+		r.purge(p)
 	}
 	return r, nil
+}
+
+// purge has old outcome rows deleted for as long as the pool is used.
+func (r *Router) purge(p *pool) {
+	r.watching.Go(func() { (&purger{router: r, pool: p}).run(p.used) })
 }
 
 // openPools returns a pool for each of shards, or none and an error.
@@ -83,6 +90,7 @@ func (r *Router) openPools(shards []Shard) (map[string]*pool, error) {
 			return nil, fmt.Errorf("shardrouter: shard %s: %w", s.Name, err)
 		}
 		p.hold = newHold(r.holdConfig(s.Name))
+		p.used, p.quit = context.WithCancel(r.life)
 		pools[s.Name] = p
 	}
 	return pools, nil
@@ -90,9 +98,7 @@ func (r *Router) openPools(shards []Shard) (map[string]*pool, error) {
 
 // publish has the requests that begin from now on work with at.
 func (r *Router) publish(at *layout) {
-	for _, m := range at.members {
-		m.pool.adopt(m.Shard, at.groups[m.Group].passages)
-	}
+	at.adopt()
 	r.layout.Store(at)
 }
 
@@ -115,6 +121,8 @@ func (r *Router) Close() error {
 	}
 	r.EndHolds()
 	r.stop()
+	r.reloading.Lock() // a Reload that runs sees that, and ends
+	defer r.reloading.Unlock()
 	r.watching.Wait()
 	r.health.Close()
 	closePools(r.pools())
@@ -127,6 +135,7 @@ func (r *Router) Close() error {
 //
 //	server.RegisterOnShutdown(router.EndHolds)
 func (r *Router) EndHolds() {
+	r.holdsEnded.Store(true)
 	for _, m := range r.layout.Load().members {
 		m.pool.hold.shutDown()
 	}
@@ -230,7 +239,6 @@ func (r *Router) Stats() []Stats {
 	for _, s := range at.shards {
 		st := at.members[s.Name].pool.stats()
 		st.State = r.health.View(s.Name).State
-		st.Alarm = r.health.View(s.Name).Alarm
 		st.Copies = r.copiesOf(at, s)
 		stats = append(stats, st)
 	}
@@ -249,7 +257,10 @@ func (r *Router) inUse(shard string) int {
 // or known to be down, is dead for this instance: what hangs on it is cut.
 // One failed probe of a shard that is up only makes it suspect.
 func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
-	p := r.layout.Load().pool(shard)
+	p := r.layout.Load().probed(shard)
+	if p == nil {
+		return healthcache.Result{State: healthcache.Down, Reason: "the shard was removed"}
+	}
 	p.heedDrain()
 	slow := time.AfterFunc(suspectAfter, func() { r.suspectIfStuck(p) })
 	defer slow.Stop()
@@ -268,7 +279,16 @@ func (r *Router) probe(ctx context.Context, shard string) healthcache.Result {
 // found a shard down is a reason to look, not to cut running work.
 func (r *Router) changed(c healthcache.Change) {
 	at := r.layout.Load()
-	m := at.members[c.Shard]
+	if m := at.members[c.Shard]; m != nil { // it neither comes nor goes
+		r.heed(at, m, c)
+	}
+	if f := r.cfg.Observer.Health; f != nil {
+		f(c)
+	}
+}
+
+// heed has the shard's pool, and those who wait, act on a change of its state.
+func (r *Router) heed(at *layout, m *member, c healthcache.Change) {
 	p := m.pool
 	p.clusters.learn(c.Prev.Nodes)
 	p.noteState(c.Next.State)
@@ -289,9 +309,6 @@ func (r *Router) changed(c healthcache.Change) {
 		r.tellDrained(m.Group)
 	case healthcache.Up:
 		at.groups[m.Group].news.spread()
-	}
-	if f := r.cfg.Observer.Health; f != nil {
-		f(c)
 	}
 }
 

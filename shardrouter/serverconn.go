@@ -43,8 +43,6 @@ type serverConn struct {
 	era  *era
 	node *node
 	peer peer
-	// writer is what node was recorded as when the connection was opened.
-	writer *writer
 	// pool and untie are nil for a connection of a probe. untie ends the tie to
 	// the era.
 	pool  *pool
@@ -355,12 +353,8 @@ func (c *serverConn) IsValid() bool {
 }
 
 func (c *serverConn) fit() bool {
-	return !c.spent && !c.era.ended() && !c.wire.gone() && !c.tx.open && !c.stale()
+	return !c.spent && !c.era.ended() && !c.wire.gone() && !c.tx.open
 }
-
-// stale reports whether the shard's writer is another than the connection leads
-// to.
-func (c *serverConn) stale() bool { return c.writer != c.pool.connector.writer.Load() }
 
 func (c *serverConn) Close() error {
 	if c.untie != nil {
