@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +24,9 @@ const shutdownTimeout = 30 * time.Second
 
 // App is a running game. Its methods are safe for use by several goroutines.
 type App struct {
-	parts parts
+	environ []string
+	log     *slog.Logger
+	parts   parts
 	hop   *shardhop.Hop
 	game  *game.Game
 	front *listener // players
@@ -35,6 +40,9 @@ type App struct {
 // failed; it is one line. The log of go-redis, which is global, goes to stderr
 // from then on.
 func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error {
+	hangups := make(chan os.Signal, 1) // before the start, which one shall not end
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	redis.SetLogger(newRedisLog(log))
 	a, err := Start(ctx, environ, log)
@@ -48,13 +56,20 @@ func Run(ctx context.Context, environ []string, stdout, stderr io.Writer) error 
 	if _, err := fmt.Fprintln(stdout, a); err != nil {
 		return fmt.Errorf("print the addresses: %w", err)
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err = <-a.front.failed:
-	case err = <-a.back.failed:
+	for {
+		select {
+		case <-hangups:
+			if err := a.Reload(ctx); err != nil {
+				log.ErrorContext(ctx, "shards not reloaded, everything stays as it was", "error", err)
+			}
+			continue
+		case <-ctx.Done():
+			return nil
+		case err = <-a.front.failed:
+		case err = <-a.back.failed:
+		}
+		return fmt.Errorf("serve: %w", err)
 	}
-	return fmt.Errorf("serve: %w", err)
 }
 
 // Start starts the game that environ describes. ctx bounds the start alone. The
@@ -64,7 +79,7 @@ func Start(ctx context.Context, environ []string, log *slog.Logger) (*App, error
 	if err != nil {
 		return nil, oneLine{err}
 	}
-	a := &App{}
+	a := &App{environ: environ, log: log}
 	if err := a.start(ctx, s, log); err != nil {
 		a.Shutdown()
 		return nil, oneLine{err}
@@ -104,6 +119,27 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 	a.front.server.RegisterOnShutdown(a.hop.Router.EndHolds)
 	a.front.serve(a.game.Handler())
 	a.back.serve(board)
+	return nil
+}
+
+// errEmbedded: a reload would replace embedded shards by real ones, or the
+// other way round.
+var errEmbedded = errors.New("the shards are embedded, and stay so until the next start")
+
+// Reload reads the variables of the start once more, with SHARDS_FILE, and has
+// the game go on with the shards that they name. After an error everything is as
+// it was; its text is one line.
+func (a *App) Reload(ctx context.Context) error {
+	s, err := readSettings(variables(a.environ))
+	if err != nil {
+		return oneLine{err}
+	}
+	if s.ownShards || len(a.parts.clusters) > 0 {
+		return errEmbedded
+	}
+	if err := a.game.Reload(ctx, s.library.Router); err != nil {
+		return oneLine{err}
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/shardhop/shardhop/example-game/internal/admin"
 	"github.com/shardhop/shardhop/internal/envread"
 	"github.com/shardhop/shardhop/middleware"
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // ownNodes are the embedded shards.
@@ -44,7 +45,10 @@ type settings struct {
 
 // readSettings reads vars. Its error names every problem in one line.
 func readSettings(vars map[string]string) (settings, error) {
-	r := envread.New(vars)
+	full, fileErr := shardrouter.WithFile(vars)
+	r := envread.New(full)
+	r.Add(fileErr)
+	vars = full
 	s := settings{
 		addr:       r.String("ADDR", "127.0.0.1:8080"),
 		adminAddr:  r.String("ADMIN_ADDR", "127.0.0.1:8081"),
@@ -57,9 +61,6 @@ func readSettings(vars map[string]string) (settings, error) {
 		r.Add(admin.CheckExposure(s.adminAddr, s.adminToken))
 	}
 	checkToken(r, s.adminToken)
-	if r.String("SHARDS_FILE", "") != "" {
-		r.Problemf("SHARDS_FILE", "is not supported yet: leave it unset, and name the shards in SHARDS")
-	}
 	library, err := shardhop.ConfigFrom(s.complete(r, vars))
 	r.Add(err)
 	if life := library.SessionLifetime; err == nil && life < minLifetime {

@@ -83,7 +83,7 @@ func TestWhatStopsTheStart(t *testing.T) {
 		{"SHARD_A_DSN=app:hunter2@tcp(127.0.0.1:1)/game", "SHARDS is not", "a DSN, and no list"},
 		{"REDIS_URL=http://:hunter2@127.0.0.1", "REDIS_URL", "no URL of a Redis"},
 		{"REDIS_MODE=cluster", "REDIS_URL is not", "a mode, and no Redis"},
-		{"SHARDS_FILE=/etc/shards", "SHARDS_FILE: is not supported yet", "a file that nobody would read"},
+		{"SHARDS_FILE=/nowhere/shards", "SHARDS_FILE: cannot be read", "a file that is not there"},
 		{"SESSION_LIFETIME=10ms", "SESSION_LIFETIME", "over before the answer is there"},
 		{"SESSION_LIFETIME=soon", "SESSION_LIFETIME", "no duration"},
 		{"SESSION_IDLE_TIMEOUT=5s", "SESSION_IDLE_TIMEOUT", "shorter than the hold"},

@@ -1,6 +1,8 @@
 package game
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/shardhop/shardhop"
 	"github.com/shardhop/shardhop/example-game/internal/password"
+	"github.com/shardhop/shardhop/shardrouter"
 )
 
 // Config configures a [Game]. Hop is required.
@@ -75,6 +78,20 @@ func (g *Game) Stop() { g.stop.Do(func() { close(g.stopping) }) }
 func (g *Game) Close() {
 	g.Stop()
 	g.schema.close()
+}
+
+// Reload has the game go on with the shards of cfg; see
+// shardrouter.Router.Reload. A new shard has its tables before it takes players.
+// Not to be called after Close.
+func (g *Game) Reload(ctx context.Context, cfg shardrouter.Config) error {
+	cfg.Prepare = func(ctx context.Context, shard string, conn *sql.Conn) error {
+		return g.schema.ensure(ctx, shard, conn)
+	}
+	if err := g.hop.Router.Reload(ctx, cfg); err != nil {
+		return err
+	}
+	g.schema.follow()
+	return nil
 }
 
 // realms lists the groups of shards among which a player can choose.

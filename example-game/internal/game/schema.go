@@ -3,7 +3,9 @@ package game
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,20 +24,40 @@ const (
 type schema struct {
 	router *shardrouter.Router
 	log    *slog.Logger
+	ctx    context.Context // of the jobs
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup
 
 	mu    sync.Mutex // taken by the jobs and by requests
 	ready map[string]bool
+	begun map[string]bool // has a job, or had one
 }
 
 func startSchema(router *shardrouter.Router, log *slog.Logger) *schema {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &schema{router: router, log: log, cancel: cancel, ready: map[string]bool{}}
-	for _, shard := range router.Shards() {
-		s.jobs.Go(func() { s.prepare(ctx, shard) })
-	}
+	s := &schema{router: router, log: log, ctx: ctx, cancel: cancel, ready: map[string]bool{}, begun: map[string]bool{}}
+	s.follow()
 	return s
+}
+
+// follow begins the jobs of the shards that have none yet, and forgets those
+// that are gone.
+func (s *schema) follow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shards := s.router.Shards()
+	for _, shard := range shards {
+		if !s.begun[shard] && s.ctx.Err() == nil {
+			s.begun[shard] = true
+			s.jobs.Go(func() { s.prepare(s.ctx, shard) })
+		}
+	}
+	for shard := range s.begun {
+		if !slices.Contains(shards, shard) {
+			delete(s.begun, shard)
+			delete(s.ready, shard)
+		}
+	}
 }
 
 func (s *schema) close() {
@@ -49,6 +71,9 @@ func (s *schema) prepare(ctx context.Context, shard string) {
 	failed := false
 	for ctx.Err() == nil {
 		err := s.try(ctx, shard)
+		if errors.Is(err, shardrouter.ErrUnknownShard) {
+			return // it was removed
+		}
 		if err == nil {
 			if failed {
 				s.log.InfoContext(ctx, "shard has its tables now", "shard", shard)
