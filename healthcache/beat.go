@@ -52,16 +52,18 @@ func (f *fleet) beatKeys() []string {
 	return []string{membersKey, changesKey, generationKey, mailKey(f.token)}
 }
 
-func (f *fleet) beatArgs(seen int64) []any {
-	return []any{f.token, f.alive.Milliseconds(), f.ttl.Milliseconds(), seen}
+func (f *fleet) beatArgs(seen int64, leases int) []any {
+	return []any{f.token, f.alive.Milliseconds(), f.ttl.Milliseconds(), seen, leases}
 }
 
 func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (pulse, error) {
-	keys, args := f.beatKeys(), f.beatArgs(seen)
+	keys, args := f.beatKeys(), f.beatArgs(seen, len(held))
 	for _, t := range held {
 		keys = append(keys, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard))
 		args = append(args, t.head, t.rtt)
 	}
+	keys, args = append(keys, f.ledger.keys...), append(args, f.ledger.prints()...)
+	began := time.Now()
 	reply, err := beatScript.Run(ctx, f.client, keys, args...).Slice()
 	if err != nil {
 		return pulse{}, err
@@ -70,6 +72,7 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 	if err != nil {
 		return pulse{}, err
 	}
+	f.ledger.absorb(reply[7], began)
 	if len(rest) != 3*len(held) {
 		return pulse{}, fmt.Errorf("%w: %d leases tended of %d", errNothingRead, len(rest)/3, len(held))
 	}
@@ -86,8 +89,12 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 
 // beatApart is a beat on a cluster: what concerns a shard lies in other slots.
 func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, tend evalFunc) (pulse, error) {
-	pipe := f.client.Pipeline()
-	reply := beat(ctx, pipe, f.beatKeys(), f.beatArgs(seen)...)
+	pipe, began := f.client.Pipeline(), time.Now()
+	reply := beat(ctx, pipe, f.beatKeys(), f.beatArgs(seen, 0)...)
+	values := make([]*redis.StringCmd, len(f.ledger.keys))
+	for i, key := range f.ledger.keys {
+		values[i] = pipe.Get(ctx, key)
+	}
 	calls := make([]call, len(held))
 	drains, ends := make([]*redis.StringCmd, len(held)), make([]*redis.DurationCmd, len(held))
 	for i, t := range held {
@@ -100,6 +107,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 	if unknownScript(append(words, reply)) {
 		return pulse{}, errNoScript
 	}
+	f.ledger.absorbApart(values, began)
 	slice, err := reply.Slice()
 	if err != nil {
 		return pulse{}, err
@@ -124,7 +132,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 // decodePulse reads the reply of the script, and returns what it says of the
 // leases as it stands.
 func decodePulse(reply []any) (p pulse, tended []any, err error) {
-	if len(reply) != 7 {
+	if len(reply) != 8 {
 		return pulse{}, nil, fmt.Errorf("%w: a beat of %d parts", errNothingRead, len(reply))
 	}
 	now, _ := reply[0].(int64)

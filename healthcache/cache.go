@@ -12,9 +12,12 @@ import (
 // several goroutines. Before Start nothing is probed: Settle and Check then
 // wait for their contexts.
 type Cache struct {
-	cfg               Config
-	board             *board
-	fleet             *fleet // nil without Redis
+	cfg   Config
+	board *board
+	fleet *fleet // nil without Redis
+	// ledger has the records of writers.
+	ledger *ledger
+
 	starting, closing sync.Once
 	stop              context.CancelFunc
 	working           sync.WaitGroup // probers, refresher, reporter, listener, accusers
@@ -37,8 +40,9 @@ func New(cfg Config) (*Cache, error) {
 	cfg.Shards = append([]string(nil), cfg.Shards...)
 	token := cfg.Instance + "/" + rand.Text()[:10]
 	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), probers: map[string]*probing{}}
+	c.ledger = newLedger(ledgerKeys(cfg.Nodes), c.heard)
 	if cfg.Redis != nil {
-		c.fleet = newFleet(cfg.Redis, token, cfg)
+		c.fleet = newFleet(cfg.Redis, token, cfg, c.ledger)
 	}
 	return c, nil
 }

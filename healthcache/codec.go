@@ -76,7 +76,7 @@ func plausibleDates(s Status) bool {
 }
 
 func plausibleDetails(s Status) bool {
-	if len(s.Reason) > maxTextBytes || len(s.By) > maxTextBytes || s.RTT < 0 || s.RTT > maxRTT || len(s.Nodes) > maxNodes {
+	if len(s.Reason) > maxTextBytes || len(s.Alarm) > maxTextBytes || len(s.By) > maxTextBytes || s.RTT < 0 || s.RTT > maxRTT || len(s.Nodes) > maxNodes {
 		return false
 	}
 	if s.Falls < 0 || s.Falls > maxFalls {
@@ -95,11 +95,12 @@ func plausibleNode(n Node) bool {
 func encodeTail(s Status) string {
 	tail := struct {
 		Reason string `json:"reason,omitempty"`
+		Alarm  string `json:"alarm,omitempty"`
 		By     string `json:"by"`
 		RTT    int64  `json:"rtt_us,omitempty"`
 		Falls  int    `json:"falls,omitempty"`
 		Nodes  []Node `json:"nodes,omitempty"`
-	}{s.Reason, s.By, s.RTT, s.Falls, s.Nodes}
+	}{s.Reason, s.Alarm, s.By, s.RTT, s.Falls, s.Nodes}
 	// Strings and integers always encode.
 	text, _ := json.Marshal(tail)
 	return "," + string(text[1:])

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,10 @@ type Config struct {
 	// Shards are the names to watch, each once: letters, digits, '_', '-' and
 	// '.', at most 64 bytes.
 	Shards []string
+	// Nodes are the addresses, host:port, of the nodes of each shard that has
+	// several: those shards for which it is recorded which node takes the writes
+	// of the whole fleet; see [Cache.Writer].
+	Nodes map[string][]string
 	// Probe asks one shard how it is. Required. It is called by several
 	// goroutines at once, but never twice at once for one shard.
 	Probe ProbeFunc
@@ -53,6 +58,10 @@ type Config struct {
 	// without locks, by one goroutine of the cache. Snapshot then shows what is
 	// told, or something newer. It must neither block nor call Close. Optional.
 	OnChange func(Change)
+	// OnWriter is called when the record of a shard's writer was read or written
+	// and names another node, or another epoch, than before. It is called without
+	// locks by whoever read it, and must neither block nor call Close. Optional.
+	OnWriter func(shard string, w Writer)
 }
 
 // The defaults of Config, and the bounds on what it may say.
@@ -83,6 +92,11 @@ func (cfg Config) withDefaults() Config {
 // validate reports everything that is wrong with cfg at once.
 func (cfg Config) validate() error {
 	errs := []error{validateShards(cfg.Shards)}
+	for shard := range cfg.Nodes {
+		if !slices.Contains(cfg.Shards, shard) {
+			errs = append(errs, fmt.Errorf("healthcache: Config.Nodes: %.64q is not in Config.Shards", shard))
+		}
+	}
 	if cfg.Probe == nil {
 		errs = append(errs, errors.New("healthcache: Config.Probe is nil: give the function that probes a shard"))
 	}

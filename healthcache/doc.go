@@ -90,6 +90,16 @@
 // it. A drain on a shard that is not Up leaves the state as it is, and shows in
 // View.Drained.
 //
+// # Writers
+//
+// For a shard of several nodes (Config.Nodes) the key db:writer:<shard> says which
+// of them takes the writes of the whole fleet. Every beat brings the record if it
+// has changed, and confirms it if not, so [Cache.Writer] can tell a record that
+// counts from one that may be out of date. [Cache.MoveWriter] replaces it by a
+// script if it still is what the caller knew, word for word; who comes second gets
+// the record of who was first. Which node it should be is for the caller to say:
+// see package shardrouter.
+//
 // # What is authoritative
 //
 //   - This instance's own probes, for three intervals after each (while the
@@ -147,6 +157,7 @@
 //	GET "db:probe:{db:health:server_1}"     which instance probes it
 //	ZRANGE "db:{fleet}:members" 0 -1        the instances that live
 //	HGETALL "db:{fleet}:witness:server_1"   what witnesses said in the last moments
+//	GET db:writer:server_1                  the node that takes the writes, since when, why
 //	DEL db:health:server_1                  forget it; the next beat writes it again
 //
 // Setting a health key by hand does not last: the next beat overwrites it.

@@ -5,6 +5,10 @@ import "errors"
 // ErrUnknownShard is returned for a shard that is not watched.
 var ErrUnknownShard = errors.New("healthcache: unknown shard")
 
+// ErrWriterSettling is returned when a writer's record was moved a moment ago,
+// and has to stay for some intervals.
+var ErrWriterSettling = errors.New("healthcache: the writer was moved a moment ago")
+
 // ErrClosed is returned for a change of the shards after Close.
 var ErrClosed = errors.New("healthcache: closed")
 

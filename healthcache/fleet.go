@@ -16,15 +16,17 @@ type fleet struct {
 	// alive is how long an instance counts as living after a beat: a little
 	// longer than its leases, so that these are free when its end is noticed.
 	alive time.Duration
+	// ledger takes in what each beat brings.
+	ledger *ledger
 }
 
 // newFleet bounds the client's own waits where it can: the contexts alone do
 // not end a read of a frozen Redis unless the client was told to mind them.
-func newFleet(client redis.UniversalClient, token string, cfg Config) *fleet {
+func newFleet(client redis.UniversalClient, token string, cfg Config, l *ledger) *fleet {
 	if single, ok := client.(*redis.Client); ok {
 		client = single.WithTimeout(cfg.refreshTimeout())
 	}
-	return &fleet{client: client, token: token, ttl: cfg.life(), alive: cfg.life() + cfg.Interval/4}
+	return &fleet{client: client, token: token, ttl: cfg.life(), alive: cfg.life() + cfg.Interval/4, ledger: l}
 }
 
 // single reports whether all keys lie on one server, so that one command may

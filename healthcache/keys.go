@@ -7,6 +7,19 @@ func healthKey(shard string) string { return "db:health:" + shard }
 func drainKey(shard string) string  { return "db:drain:" + shard }
 func leaseKey(shard string) string  { return "db:probe:{db:health:" + shard + "}" }
 
+// writerKey says which node of a shard takes the writes. movedKey, in its slot,
+// marks for some moments that the record went to another node.
+func writerKey(shard string) string { return "db:writer:" + shard }
+func movedKey(shard string) string  { return "db:moved:{db:writer:" + shard + "}" }
+
+// ledgerKeys are the keys of shards of several nodes that each beat looks at.
+func ledgerKeys(nodes map[string][]string) (keys []string) {
+	for shard := range nodes {
+		keys = append(keys, writerKey(shard))
+	}
+	return keys
+}
+
 // restoredKey says in which generation of the fleet's keys the drain of a shard
 // was written again, in the slot of the drain key.
 func restoredKey(shard string) string { return "db:restored:{db:drain:" + shard + "}" }

@@ -92,7 +92,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 		k.accused, k.verdict = false, unjudged
 	}
 	k.history = transition(k.history, k.occasion(), r.State, now)
-	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Nodes: r.Nodes}
+	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Alarm: r.Alarm, Nodes: r.Nodes}
 	s.Falls = k.history.recentFalls(now)
 	switch {
 	case r.State != Up:

@@ -106,7 +106,7 @@ func suspectable(s State) bool {
 
 // equal reports whether two views say the same.
 func (v View) equal(o View) bool {
-	return v.State == o.State && v.Reason == o.Reason && v.By == o.By && v.RTT == o.RTT && v.Falls == o.Falls &&
+	return v.State == o.State && v.Reason == o.Reason && v.Alarm == o.Alarm && v.By == o.By && v.RTT == o.RTT && v.Falls == o.Falls &&
 		v.Since.Equal(o.Since) && v.CheckedAt.Equal(o.CheckedAt) &&
 		v.Contested == o.Contested && v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
 }

@@ -74,7 +74,7 @@ func sanitize(r Result) Result {
 	default:
 		r = Result{State: Down, Reason: fmt.Sprintf("the probe gave no verdict (%.32q)", r.State)}
 	}
-	r.Reason = clip(r.Reason)
+	r.Reason, r.Alarm = clip(r.Reason), clip(r.Alarm)
 	r.Nodes = slices.Clone(r.Nodes[:min(len(r.Nodes), maxNodes)])
 	for i := range r.Nodes {
 		r.Nodes[i].Cluster = clip(r.Nodes[i].Cluster)

@@ -73,12 +73,14 @@ end
 
 // beatScript is an instance's sign of life, and brings back what is new. KEYS:
 // members, changes, generation, the instance's mail, then health, lease and
-// drain key of each shard that it holds. ARGV: token, milliseconds for which
-// the instance counts as alive, milliseconds of its leases, the change counter
-// that it saw last, then the head and the round-trip time of each record.
-var beatScript = redis.NewScript(luaClock + luaTend + luaBump + `
+// drain key of each shard that it holds, then those of the ledger. ARGV: token, milliseconds for which the instance counts as
+// alive, milliseconds of its leases, the change counter that it saw last, the
+// number of leases, then the head and the round-trip time of each record, then
+// the digests of the ledger.
+var beatScript = redis.NewScript(luaClock + luaTend + luaBump + luaLedger + `
 local members, changes, generation, mail = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, alive, ttl, seen = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local leases = tonumber(ARGV[5])
 local kinds = {'zset', 'zset', 'string', 'set'}
 for i, kind in ipairs(kinds) do
   local found = redis.call('TYPE', KEYS[i]).ok
@@ -98,16 +100,17 @@ if seen ~= count then changed = redis.call('ZRANGEBYSCORE', changes, '(' .. seen
 local asked = redis.call('SMEMBERS', mail)
 if #asked > 0 then redis.call('DEL', mail) end
 local tended = {}
-for i = 5, #KEYS, 3 do
+for i = 5, 4 + 3 * leases, 3 do
   local drain, left = false, -1
   if redis.call('TYPE', KEYS[i + 2]).ok == 'string' then
     drain, left = redis.call('GET', KEYS[i + 2]), redis.call('PTTL', KEYS[i + 2])
   end
-  tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[#tended / 3 * 2 + 5], ARGV[#tended / 3 * 2 + 6])
+  tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[#tended / 3 * 2 + 6], ARGV[#tended / 3 * 2 + 7])
   tended[#tended + 1] = drain
   tended[#tended + 1] = left
 end
-return {now, count, born, redis.call('ZCARD', members), changed, asked, tended}
+local digests = {unpack(ARGV, 6 + 2 * leases)}
+return {now, count, born, redis.call('ZCARD', members), changed, asked, tended, ledger(5 + 3 * leases, digests)}
 `)
 
 // tendScript tends one shard. KEYS: health key, lease key. ARGV: token,

@@ -28,6 +28,9 @@ type Status struct {
 	// Reason says in words why the shard is in State; empty when it is up. It
 	// never holds an account or a password.
 	Reason string `json:"reason,omitempty"`
+	// Alarm says in words what an operator has to look at although the shard may
+	// serve, such as two nodes that take writes; usually empty.
+	Alarm string `json:"alarm,omitempty"`
 	// By names the instance that found out.
 	By string `json:"by,omitempty"`
 	// RTT is the duration of the last successful probe, in microseconds.
@@ -89,6 +92,8 @@ type Result struct {
 	State State
 	// Reason says why, when State is not Up. It must not hold a secret.
 	Reason string
+	// Alarm is the shard's; see [Status]. It must not hold a secret.
+	Alarm string
 	// Nodes lists the servers probed, where there are several.
 	Nodes []Node
 }

@@ -83,68 +83,70 @@ func (n *node) handshake(ctx context.Context) (conn driver.Conn, err error) {
 	return n.dial.Connect(ctx)
 }
 
-// connector opens the connections of one shard's sql.DB: to the node that took
-// writes last time, or else to the first one that does.
+// connector opens the connections of one shard's sql.DB: to the node that takes
+// the writes of the whole fleet, and to no other.
 type connector struct {
-	pool   *pool
-	nodes  []*node
-	writer atomic.Int32 // index into nodes
+	pool  *pool
+	nodes []*node
+	// writer is nil while no node is known to be the one. With one node it does
+	// not change.
+	writer atomic.Pointer[writer]
 }
 
 var _ driver.Connector = (*connector)(nil)
 
 func (c *connector) Driver() driver.Driver { return c.nodes[0].dial.Driver() }
 
-// Connect dials the nodes in turn. Each gets its part of the time that ctx
-// leaves, so that a silent one does not use up the time of the others.
+// Connect dials the writer, and the next one if it is another before the
+// connection stands.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.pool.bulkhead.ramping().dial(ctx); err != nil {
 		return nil, err
 	}
-	current := c.pool.era.Load()
-	first := int(c.writer.Load())
-	var errs []error
-	for i := range c.nodes {
-		at := (first + i) % len(c.nodes)
-		conn, err := c.connectTo(ctx, c.nodes[at], current, c.share(ctx, len(c.nodes)-i))
-		if err == nil {
-			c.writer.Store(int32(at))
-			c.pool.bulkhead.answers.Add(1)
-			c.pool.evidence.Succeeded(c.pool.name)
-			return conn, nil
+	for {
+		w, current := c.writer.Load(), c.pool.era.Load()
+		if w == nil {
+			return nil, errNoWriter
 		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
+		conn, err := c.connectTo(ctx, w, current)
+		if c.writer.Load() != w && ctx.Err() == nil {
+			if err == nil {
+				conn.wire.cut()
+				_ = conn.Close() // it leads to a node that is not the one any more
+			}
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		c.pool.bulkhead.answers.Add(1)
+		c.pool.evidence.Succeeded(c.pool.name)
+		return conn, nil
 	}
-	if len(errs) == 1 {
-		return nil, errs[0]
-	}
-	return nil, errors.Join(errs...)
 }
 
-// connectTo opens a connection to one node and ties it to the era, so that the
-// era's end cuts it. A node of several must take writes.
-func (c *connector) connectTo(ctx context.Context, n *node, e *era, limit time.Duration) (*serverConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// connectTo opens a connection to the writer and ties it to the era, so that the
+// era's end cuts it.
+func (c *connector) connectTo(ctx context.Context, w *writer, e *era) (*serverConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.pool.cfg.ConnectTimeout)
 	defer cancel()
-	conn, err := n.connect(ctx, e)
+	conn, err := w.node.connect(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.meet(ctx, conn); err != nil {
+	if err := c.meet(ctx, conn, w); err != nil {
 		conn.wire.cut()
-		return nil, &nodeError{n.addr, errors.Join(err, conn.Close())}
+		return nil, &nodeError{w.node.addr, errors.Join(err, conn.Close())}
 	}
-	conn.pool = c.pool
+	conn.pool, conn.writer = c.pool, w
 	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
 	return conn, nil
 }
 
-// meet asks a fresh connection's server who it is. A node of several must take
-// writes; one that stands alone is taken as it is.
-func (c *connector) meet(ctx context.Context, conn *serverConn) error {
+// meet asks a fresh connection's server who it is. A node of several must be the
+// recorded server, since an address may lead to another one than before, and
+// take writes; one that stands alone is taken as it is.
+func (c *connector) meet(ctx context.Context, conn *serverConn, w *writer) error {
 	in, err := conn.node.introduce(ctx, conn)
 	if _, answered := errors.AsType[*mysql.MySQLError](err); answered && len(c.nodes) == 1 {
 		return nil
@@ -156,6 +158,9 @@ func (c *connector) meet(ctx context.Context, conn *serverConn) error {
 	if len(c.nodes) == 1 {
 		return nil
 	}
+	if w.server != "" && in.who.server != "" && w.server != in.who.server {
+		return errOtherServer
+	}
 	role, _, err := in.role(ctx, conn)
 	if err == nil && role != rolePrimary {
 		err = errNotWritable
@@ -163,18 +168,15 @@ func (c *connector) meet(ctx context.Context, conn *serverConn) error {
 	return err
 }
 
-// prefer has the next connections go to a node that a probe found to take
-// writes, if the present one does not.
-func (c *connector) prefer(found []healthcache.Node) {
-	if found[c.writer.Load()].State == healthcache.Up {
-		return
-	}
-	for i, n := range found {
-		if n.State == healthcache.Up {
-			c.writer.Store(int32(i))
-			return
+// named is the configured node that a record names; nil when there is none. An
+// address that stands in Redis only is never dialled.
+func (c *connector) named(w healthcache.Writer) *writer {
+	for _, n := range c.nodes {
+		if n.addr == w.Addr {
+			return &writer{node: n, epoch: w.Epoch, server: w.Server}
 		}
 	}
+	return nil
 }
 
 // unheard lists the nodes as they are before anybody heard of them.
@@ -184,16 +186,6 @@ func (c *connector) unheard() []healthcache.Node {
 		nodes[i].Addr = n.addr
 	}
 	return nodes
-}
-
-// share is the time that one of the nodes left may take.
-func (c *connector) share(ctx context.Context, left int) time.Duration {
-	limit := c.pool.cfg.ConnectTimeout
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return limit
-	}
-	return min(limit, time.Until(deadline)/time.Duration(left))
 }
 
 // nodeOf finds the address in the error of an attempt; empty when it names none.
@@ -213,6 +205,9 @@ func newConnector(p *pool, cfgs []*mysql.Config) (*connector, error) {
 			return nil, fmt.Errorf("node %s: %w", cfg.Addr, err)
 		}
 		c.nodes = append(c.nodes, n)
+	}
+	if len(c.nodes) == 1 {
+		c.writer.Store(&writer{node: c.nodes[0]})
 	}
 	return c, nil
 }

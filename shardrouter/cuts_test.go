@@ -2,11 +2,13 @@ package shardrouter_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,30 +25,36 @@ const outcomesDoc = "../docs/outcomes.md"
 // of a prepared one.
 const needle = "needle-42"
 
-// statements that are cut, each alone on a lease's connection.
-var cutKinds = []struct {
+// cutKind is a kind of statement that is cut where match goes over the wire.
+type cutKind struct {
 	name, match string
-	run         func(ctx context.Context, conn *sql.Conn, cut func()) error
-}{
-	{"`Exec` of a write", needle, func(ctx context.Context, conn *sql.Conn, cut func()) error {
+	run         func(ctx context.Context, s *session, cut func()) error
+}
+
+// tx reports whether the library runs the statement in a transaction of its own.
+func (k cutKind) tx() bool { return strings.Contains(k.name, "of `Tx") }
+
+// cutKinds are cut each alone on a lease's connection.
+var cutKinds = []cutKind{
+	{"`Exec` of a write", needle, func(ctx context.Context, s *session, cut func()) error {
 		cut()
-		return exec(ctx, conn, "INSERT INTO tx VALUES ('"+needle+"')")
+		return exec(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"')")
 	}},
-	{"`Query` that writes", needle, func(ctx context.Context, conn *sql.Conn, cut func()) error {
+	{"`Query` that writes", needle, func(ctx context.Context, s *session, cut func()) error {
 		cut()
-		return readAll(ctx, conn, "INSERT INTO tx VALUES ('"+needle+"') RETURNING w")
+		return readAll(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"') RETURNING w")
 	}},
-	{"`Query` that reads", needle, func(ctx context.Context, conn *sql.Conn, cut func()) error {
+	{"`Query` that reads", needle, func(ctx context.Context, s *session, cut func()) error {
 		cut()
-		return readAll(ctx, conn, "SELECT w FROM tx WHERE w = '"+needle+"'")
+		return readAll(ctx, s.lease.Conn(), "SELECT w FROM tx WHERE w = '"+needle+"'")
 	}},
-	{"prepared write", needle, func(ctx context.Context, conn *sql.Conn, cut func()) error {
+	{"prepared write", needle, func(ctx context.Context, s *session, cut func()) error {
 		cut()
-		_, err := conn.ExecContext(ctx, "INSERT INTO tx VALUES (?)", needle)
+		_, err := s.lease.Conn().ExecContext(ctx, "INSERT INTO tx VALUES (?)", needle)
 		return err
 	}},
-	{"write in `BeginTx`", needle, func(ctx context.Context, conn *sql.Conn, cut func()) error {
-		tx, err := conn.BeginTx(ctx, nil)
+	{"write in `BeginTx`", needle, func(ctx context.Context, s *session, cut func()) error {
+		tx, err := s.lease.Conn().BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -57,8 +65,8 @@ var cutKinds = []struct {
 		}
 		return tx.Commit()
 	}},
-	{"its COMMIT", "COMMIT", func(ctx context.Context, conn *sql.Conn, cut func()) error {
-		tx, err := conn.BeginTx(ctx, nil)
+	{"its COMMIT", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
+		tx, err := s.lease.Conn().BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -68,14 +76,47 @@ var cutKinds = []struct {
 		}
 		cut()
 		return tx.Commit()
+	}},
+	{"statement of `Tx`", needle, func(ctx context.Context, s *session, cut func()) error {
+		return shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, cut, func() {}) })
+	}},
+	{"COMMIT of `Tx`", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
+		return shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, func() {}, cut) })
+	}},
+	{"COMMIT of `Tx` without outcome row", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
+		return shardrouter.Tx(ctx, s, withoutRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, func() {}, cut) })
+	}},
+	{"COMMIT of `TxAnswer` with a key", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
+		opts := shardrouter.TxOptions{Key: rand.Text()}
+		answer, err := shardrouter.TxAnswer(ctx, s, opts, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			return []byte("one"), writeCut(ctx, tx, func() {}, cut)
+		})
+		if err == nil && string(answer.Body) != "one" {
+			return fmt.Errorf("the answer is %q", answer.Body)
+		}
+		return err
 	}},
 }
 
-// cuts are the moments, in the order of the table's columns.
-var cuts = []struct {
+// writeCut is the body of a transaction, with a cut before its statement or
+// after it. A second run is not cut.
+func writeCut(ctx context.Context, tx *sql.Tx, before, after func()) error {
+	before()
+	if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES ('"+needle+"')"); err != nil {
+		return err
+	}
+	after()
+	return nil
+}
+
+// cutMoment is a moment at which a connection is cut.
+type cutMoment struct {
 	name string
 	make func(t *testing.T, f *fleet, l *shardrouter.Lease, match string)
-}{
+}
+
+// cuts are the moments, in the order of the table's columns.
+var cuts = []cutMoment{
 	{"before it was sent", func(t *testing.T, f *fleet, l *shardrouter.Lease, _ string) {
 		f.set(faultproxy.Cut, "server_1")
 		lab.Eventually(t, 5*time.Second, "the cut has come through", l.HungUp)
@@ -103,23 +144,36 @@ func TestCuts(t *testing.T) {
 		table += "| " + kind.name + " |"
 		for _, c := range cuts {
 			resetTable(t, "(w VARCHAR(40))")
-			f := newFleet(t, 1)
-			l := f.lease(t, "server_1")
-			err := kind.run(t.Context(), l.Conn(), func() { c.make(t, f, l, kind.match) })
-			if err == nil {
-				t.Fatalf("%s cut %s: no error", kind.name, c.name)
-			}
-			progress := shardrouter.ProgressOf(err)
-			l.Release()
-			f.set(faultproxy.Pass, "server_1")
-			if rows := count(t); rows > 1 || rows == 1 && progress != shardrouter.Unknown {
-				t.Errorf("%s cut %s: %v, and %d rows", kind.name, c.name, progress, rows)
-			}
-			table += fmt.Sprintf(" %v |", progress)
+			table += " " + measure(t, kind, c) + " |"
 		}
 		table += "\n"
 	}
 	holdTable(t, table)
+}
+
+// measure cuts one statement at one moment, and holds what is said of it against
+// the rows.
+func measure(t *testing.T, kind cutKind, c cutMoment) string {
+	t.Helper()
+	f := newFleet(t, 2)
+	l := f.lease(t, "server_1")
+	s := &session{f: f, shard: "server_1", lease: l}
+	cut := sync.OnceFunc(func() { c.make(t, f, l, kind.match) })
+	err := kind.run(t.Context(), s, cut)
+	s.end()
+	f.set(faultproxy.Pass, "server_1")
+	rows := count(t)
+	if err == nil {
+		if rows != 1 || !kind.tx() {
+			t.Errorf("%s cut %s: no error, and %d rows", kind.name, c.name, rows)
+		}
+		return "committed"
+	}
+	progress := shardrouter.ProgressOf(err)
+	if rows > 1 || rows == 1 && progress != shardrouter.Unknown {
+		t.Errorf("%s cut %s: %v, and %d rows", kind.name, c.name, progress, rows)
+	}
+	return progress.String()
 }
 
 // holdTable compares the table in the docs with what was measured.

@@ -60,6 +60,41 @@
 // running on the old one, wait once. What other instances served is not known
 // here.
 //
+// # Shards of several nodes
+//
+// A shard of a primary and standbys, or of Galera members, has one writer: the
+// node that all instances write to. It is recorded in Redis, db:writer:<shard>,
+// with the server's identity and an epoch, and moved by compare-and-set only.
+// Connections go to the recorded node and to no other; each is asked after its
+// dial who it leads to, and one to another server than the recorded one, or to
+// a node that takes no writes, is a failed attempt.
+//
+//	every probe ──► what each node is ──► electWriter ──► compare-and-set
+//	                                          ▲                 │
+//	             every beat ──► record ───────┴─────────────────┘
+//	                              │
+//	                              └──► connections of older epochs are retired
+//
+// electWriter is a pure function: a recorded node that takes writes goes on; if
+// it takes none and exactly one other node does, that one takes over; if several
+// do, nobody is written to. While two nodes take writes, there is an alarm (log,
+// health key, [Stats], [Observer]), and the recorded node goes on, unless it was
+// away for a time, restarted or out of reach, and the other one has all of its
+// transactions and more: then what it lost is there. The members of one Galera
+// cluster are as good as each other, and the recorded one stays.
+//
+// The record is read with every beat, so that an instance knows of a move within
+// half an interval, and within three it knows that it does not know. Cut off
+// from Redis it moves nothing, and goes on with the writer that it knew for as
+// long as it sees no other node that takes writes. What it cannot see it cannot
+// heed: an instance that is cut off from Redis and from the new primary, and still
+// reaches an old one that takes writes, writes to that. Only the tool that
+// promotes can forbid it, by making the old one read-only, or ending it, first.
+// Without Config.Redis an instance decides by itself.
+//
+// When the writer moves, idle connections to the old node are dropped, leases on
+// it end with their requests, and those on a node that answers no probe are cut.
+//
 // # Holding
 //
 // A request that no shard can serve, because none is there, waits for one where
@@ -121,8 +156,9 @@
 //
 // The insert is the proof, not a read that finds nothing: a COMMIT that was lost
 // may still be applying, and the insert waits for it. It proves something only
-// on the server of the lost COMMIT, or on a shard that holds the same rows;
-// where neither can be reached, and without a row, the error is an
+// on the server of the lost COMMIT, on the node that took over from it, whose
+// rows are the shard's from then on, or on a shard that holds the same rows;
+// where none of them can be reached, and without a row, the error is an
 // [*OutcomeError], and nothing is run again.
 //
 // [TxAnswer] with a Key makes a repeat across requests: the row's id is then the

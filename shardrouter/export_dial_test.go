@@ -12,7 +12,7 @@ func Dial(ctx context.Context, t testing.TB, r *Router, shard string, introduced
 	p := r.layout.Load().pool(shard)
 	conn, err := p.connector.nodes[0].connect(ctx, p.era.Load())
 	if err == nil && introduced {
-		err = p.connector.meet(ctx, conn)
+		err = p.connector.meet(ctx, conn, p.connector.writer.Load())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -14,6 +15,7 @@ type introduction struct {
 	readOnly, galera bool
 	clusterName      string // of a Galera member
 	peer             peer
+	who              identity
 }
 
 // peer is who is at the other end of a connection.
@@ -25,27 +27,57 @@ type peer struct {
 	life string
 }
 
+// identity tells servers apart, and what they have. What a server does not tell
+// is empty.
+type identity struct {
+	server string // survives its restart
+	life   string // see peer
+	gtid   string // how far its history goes
+}
+
+// question is one thing that a server is asked about itself.
+type question struct {
+	sql    string
+	answer func(in *introduction, value driver.Value)
+}
+
+var (
+	askReadOnly = question{"@@global.read_only", func(in *introduction, v driver.Value) { in.readOnly = isOn(v) }}
+	askThread   = question{"CONNECTION_ID()", func(in *introduction, v driver.Value) {
+		in.peer.thread, _ = strconv.ParseUint(text(v), 10, 64) // 0: not told
+	}}
+	// The upper half of UUID_SHORT is the time of the start.
+	askLife = question{"CONCAT(@@hostname, ':', @@port, ':', UUID_SHORT() >> 24)", func(in *introduction, v driver.Value) {
+		in.peer.life, in.who.life = text(v), text(v)
+	}}
+	askGalera      = question{"@@global.wsrep_on", func(in *introduction, v driver.Value) { in.galera = isOn(v) }}
+	askClusterName = question{"@@global.wsrep_cluster_name", func(in *introduction, v driver.Value) { in.clusterName = text(v) }}
+	// MariaDB gives its servers no name of their own that survives a restart.
+	askServerID = question{"CONCAT(@@hostname, ':', @@port, '#', @@global.server_id)", func(in *introduction, v driver.Value) {
+		in.who.server = text(v)
+	}}
+	askServerUUID  = question{"@@global.server_uuid", func(in *introduction, v driver.Value) { in.who.server = text(v) }}
+	askMariaDBGTID = question{"@@global.gtid_current_pos", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
+	askMySQLGTID   = question{"@@global.gtid_executed", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
+)
+
 // introductions are the queries for it, the most telling first: for MariaDB
-// and Galera, for servers that do not know wsrep_on, and for those that only
-// speak the protocol. The upper half of UUID_SHORT is the time of the start.
-var introductions = [...]struct {
-	query   string
-	columns int
-}{
-	{"SELECT @@global.read_only, CONNECTION_ID(), CONCAT(@@hostname, ':', @@port, ':', UUID_SHORT() >> 24), @@global.wsrep_on, @@global.wsrep_cluster_name", 5},
-	{"SELECT @@global.read_only, CONNECTION_ID(), CONCAT(@@hostname, ':', @@port, ':', UUID_SHORT() >> 24)", 3},
-	{"SELECT @@global.read_only", 1},
+// with Galera, for MySQL, for servers that know neither's variables, and for
+// those that only speak the protocol.
+var introductions = [...][]question{
+	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askGalera, askClusterName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID},
+	{askReadOnly, askThread, askLife},
+	{askReadOnly},
 }
 
 // introduce asks a fresh connection's server who it is, in one query from the
 // second time on.
 func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (introduction, error) {
 	for i := int(n.manners.Load()); ; i++ {
-		ask := introductions[i]
-		row, err := queryRow(ctx, conn, ask.query, ask.columns)
+		in, err := interview(ctx, conn, introductions[i])
 		if err == nil {
 			n.manners.Store(int32(i))
-			in := introduced(row)
 			n.galera.Store(&in.galera)
 			return in, nil
 		}
@@ -55,16 +87,20 @@ func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (intro
 	}
 }
 
-func introduced(row []driver.Value) introduction {
-	in := introduction{readOnly: isOn(row[0])}
-	if len(row) > 1 {
-		in.peer.thread, _ = strconv.ParseUint(text(row[1]), 10, 64) // 0: not told
-		in.peer.life = text(row[2])
+// interview puts all questions in one query.
+func interview(ctx context.Context, conn driver.QueryerContext, ask []question) (in introduction, err error) {
+	columns := make([]string, len(ask))
+	for i, q := range ask {
+		columns[i] = q.sql
 	}
-	if len(row) > 3 {
-		in.galera, in.clusterName = isOn(row[3]), text(row[4])
+	row, err := queryRow(ctx, conn, "SELECT "+strings.Join(columns, ", "), len(ask))
+	if err != nil {
+		return introduction{}, err
 	}
-	return in
+	for i, q := range ask {
+		q.answer(&in, row[i])
+	}
+	return in, nil
 }
 
 // notUnderstood recognizes an unknown variable or function: 1193 and 1305, or
@@ -82,7 +118,7 @@ func notUnderstood(err error) bool {
 }
 
 // role tells whether the node takes writes, and of which cluster it is a
-// member; see node.role.
+// member. A Galera member without a majority gives errNotReady.
 func (in introduction) role(ctx context.Context, conn driver.QueryerContext) (role, cluster string, err error) {
 	if in.galera {
 		if cluster, err = galeraCluster(ctx, conn, in.clusterName); err != nil {

@@ -28,6 +28,12 @@ type Observer struct {
 	// Held is called when a request was held for a shard: with nil when it may
 	// go on, else with why it was held no longer.
 	Held func(shard string, waited time.Duration, err error)
+	// Writer is called when the connections of a shard of several nodes go to
+	// another node, or to the same in another epoch.
+	Writer func(shard, node string, epoch uint64)
+	// Alarm is called when an alarm of a shard begins or changes, and with an
+	// empty text when it is over. The shard may serve meanwhile.
+	Alarm func(shard, alarm string)
 	// Health is called for every change of a shard's state.
 	Health func(healthcache.Change)
 }
@@ -46,6 +52,14 @@ type Stats struct {
 	Shard string
 	Group string
 	State healthcache.State
+	// Alarm is what an operator has to look at, such as two nodes that take
+	// writes; usually empty.
+	Alarm string
+	// Writer is the address of the node to which the shard's connections go, and
+	// WriterEpoch the number of times that this has changed in the fleet; empty
+	// while none is known.
+	Writer      string
+	WriterEpoch uint64
 	// Copies names the other shards of the group that are proved to hold the
 	// same rows, in rotation order; see [Router.Copies].
 	Copies []string

@@ -32,8 +32,9 @@ type outcome struct {
 	table   string
 
 	// Where the run takes place.
-	shard string
-	node  *node
+	shard  string
+	node   *node
+	writer *writer
 }
 
 // newOutcome returns the row for a run on this lease; nil when there shall be,
@@ -48,7 +49,7 @@ func (l *Lease) newOutcome(opts TxOptions) (*outcome, error) {
 		}
 		return nil, nil
 	}
-	o := &outcome{table: l.pool.outcomes.name, shard: l.Shard(), node: l.server.node}
+	o := &outcome{table: l.pool.outcomes.name, shard: l.Shard(), node: l.server.node, writer: l.server.writer}
 	if opts.Key == "" {
 		_, _ = rand.Read(o.id[:]) // never fails
 		return o, nil

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
 )
 
 // suspectAfter is how long an attempt may take before a probe is asked what
@@ -22,15 +24,17 @@ type pool struct {
 	name      string
 	cfg       *Config
 	connector *connector
-	db        *sql.DB
-	bulkhead  *bulkhead
-	hold      *hold
-	evidence  evidence
-	isOf      func(DSN) bool // whether that is the pool's own
-	used      context.Context
-	quit      context.CancelFunc // ends used
-	outcomes  outcomeTable
-	pingAfter time.Duration // see pingAfter
+	// succession is nil for a shard of one node.
+	succession *succession
+	db         *sql.DB
+	bulkhead   *bulkhead
+	hold       *hold
+	evidence   evidence
+	isOf       func(DSN) bool // whether that is the pool's own
+	used       context.Context
+	quit       context.CancelFunc // ends used
+	outcomes   outcomeTable
+	pingAfter  time.Duration // see pingAfter
 
 	clusters clusters                 // of the nodes; safe for any goroutine
 	shard    atomic.Pointer[Shard]    // as it is configured now; see adopt
@@ -68,6 +72,7 @@ type evidence interface {
 	// Pace is how fast this instance may open connections to a shard that is
 	// back from an outage; false: it is not back.
 	Pace(shard string) (pace, bool)
+	writerRecords
 }
 
 func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
@@ -89,6 +94,9 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 	p.outcomes.in(nodes[0].DBName)
 	if p.connector, err = newConnector(p, nodes); err != nil {
 		return nil, err
+	}
+	if len(nodes) > 1 {
+		p.succession = &succession{pool: p, records: e}
 	}
 	p.db = sql.OpenDB(p.connector)
 	// The bulkhead bounds the connections; a bound of sql.DB's own would count
@@ -301,6 +309,28 @@ func (p *pool) cut() {
 	p.dropIdle()
 }
 
+// cutSilent ends what runs on nodes that answer no probe, once another one is
+// the writer. A node that answers keeps the work that it has.
+func (p *pool) cutSilent(found []sighting) {
+	w := p.connector.writer.Load()
+	if w == nil {
+		return
+	}
+	silent := make(map[string]bool)
+	for _, s := range found {
+		if s.State == healthcache.Down && s.Addr != w.node.addr {
+			silent[s.Addr] = true
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.out {
+		if silent[l.Node()] {
+			l.server.wire.cut()
+		}
+	}
+}
+
 // dropIdle closes the connections that nobody holds.
 func (p *pool) dropIdle() {
 	p.keeping.Lock()
@@ -353,7 +383,10 @@ func (p *pool) heedDrain() {
 
 func (p *pool) stats() Stats {
 	held, _ := p.hold.held()
+	addr, epoch := p.connector.writer.Load().stats()
 	return Stats{
+		Writer:      addr,
+		WriterEpoch: epoch,
 		Shard:       p.name,
 		Group:       p.shard.Load().Group,
 		MaxConns:    p.shard.Load().MaxConns,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/shardhop/shardhop/healthcache"
 )
@@ -23,32 +22,35 @@ const (
 var errNotReady = errors.New("the Galera member is not ready")
 
 // probe asks every node of the shard how it is, on connections of its own, and
-// sums up: a shard is up as long as one node takes writes.
+// sums up: a shard is up as long as its writer takes writes.
 func (p *pool) probe(ctx context.Context) healthcache.Result {
-	nodes := make([]healthcache.Node, len(p.connector.nodes))
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range p.connector.nodes {
-		wg.Go(func() { nodes[i], errs[i] = p.probeNode(ctx, n) })
+	found := p.look(ctx)
+	nodes := make([]healthcache.Node, len(found))
+	for i := range found {
+		nodes[i] = found[i].Node
 	}
-	wg.Wait()
-	p.connector.prefer(nodes)
 	p.clusters.learn(nodes)
-	return sumUp(p.clusters.recall(nodes), errs)
+	res := sumUp(found)
+	if len(found) > 1 {
+		res = p.succession.settle(ctx, found)
+		p.cutSilent(found)
+	}
+	res.Nodes = p.clusters.recall(nodes)
+	return res
 }
 
 // sumUp makes one result of a shard out of those of its nodes: the best of
 // them counts.
-func sumUp(nodes []healthcache.Node, errs []error) healthcache.Result {
-	best := 0
-	for i := range nodes {
-		if rank(nodes[i].State) < rank(nodes[best].State) {
-			best = i
+func sumUp(found []sighting) healthcache.Result {
+	best := found[0]
+	for _, s := range found[1:] {
+		if rank(s.State) < rank(best.State) {
+			best = s
 		}
 	}
-	res := healthcache.Result{State: nodes[best].State, Nodes: nodes}
-	if err := errs[best]; err != nil {
-		res.Reason = reason(err)
+	res := healthcache.Result{State: best.State}
+	if best.err != nil {
+		res.Reason = reason(best.err)
 	}
 	return res
 }
@@ -69,24 +71,6 @@ func rank(s healthcache.State) int {
 	}
 }
 
-func (p *pool) probeNode(ctx context.Context, n *node) (healthcache.Node, error) {
-	found := healthcache.Node{Addr: n.addr}
-	conn, err := n.connect(ctx, p.era.Load())
-	if err == nil {
-		found.Role, found.Cluster, err = n.role(ctx, conn)
-		_ = conn.Close() // a probe's connection has nothing to lose
-	}
-	switch {
-	case err == nil && found.Role == rolePrimary:
-		found.State = healthcache.Up
-	case err == nil:
-		found.State, err = healthcache.ReadOnly, errNotWritable
-	default:
-		found.State = stateOf(p.classify(err, occasion{phase: phaseConnect}))
-	}
-	return found, err
-}
-
 // stateOf turns the verdict on a failed probe into the state that it shows.
 func stateOf(v Verdict) healthcache.State {
 	switch v {
@@ -99,16 +83,6 @@ func stateOf(v Verdict) healthcache.State {
 	default:
 		return healthcache.Down
 	}
-}
-
-// role asks a node whether it takes writes, and of which cluster it is a
-// member. A Galera member without a majority gives errNotReady.
-func (n *node) role(ctx context.Context, conn driver.QueryerContext) (role, cluster string, err error) {
-	in, err := n.introduce(ctx, conn)
-	if err != nil {
-		return "", "", err
-	}
-	return in.role(ctx, conn)
 }
 
 // galeraCluster returns what names the cluster of a ready Galera member; see

@@ -60,6 +60,8 @@ func New(cfg Config) (*Router, error) {
 		Instance:     cfg.Instance,
 		Logger:       cfg.Logger,
 		OnChange:     r.changed,
+		Nodes:        r.nodesOfShards(),
+		OnWriter:     r.writerChanged,
 	})
 	if err != nil {
 		closePools(pools)
@@ -239,6 +241,7 @@ func (r *Router) Stats() []Stats {
 	for _, s := range at.shards {
 		st := at.members[s.Name].pool.stats()
 		st.State = r.health.View(s.Name).State
+		st.Alarm = r.health.View(s.Name).Alarm
 		st.Copies = r.copiesOf(at, s)
 		stats = append(stats, st)
 	}

@@ -219,14 +219,18 @@ func (s *search) arrive(ctx context.Context, l *Lease, ends time.Time) error {
 	return l.pool.failed(ctx, l.server.era, start, &nodeError{l.Node(), err})
 }
 
-// settled waits for the verdict on a suspected shard, and reports whether it
-// is worth an attempt.
+// settled waits for the verdict on a suspected shard, and for a probe of one
+// whose writer is not known, and reports whether it is worth an attempt.
 func (s *search) settled(ctx context.Context, shard string, share time.Duration) bool {
-	if s.r.health.View(shard).State != healthcache.Suspect {
+	unknown := s.layout.pool(shard).connector.writer.Load() == nil
+	if !unknown && s.r.health.View(shard).State != healthcache.Suspect {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
+	if unknown {
+		return usable(s.r.health.Check(ctx, shard))
+	}
 	return usable(s.r.health.Settle(ctx, shard))
 }
 

@@ -43,6 +43,8 @@ type serverConn struct {
 	era  *era
 	node *node
 	peer peer
+	// writer is what node was recorded as when the connection was opened.
+	writer *writer
 	// pool and untie are nil for a connection of a probe. untie ends the tie to
 	// the era.
 	pool  *pool
@@ -353,8 +355,12 @@ func (c *serverConn) IsValid() bool {
 }
 
 func (c *serverConn) fit() bool {
-	return !c.spent && !c.era.ended() && !c.wire.gone() && !c.tx.open
+	return !c.spent && !c.era.ended() && !c.wire.gone() && !c.tx.open && !c.stale()
 }
+
+// stale reports whether the shard's writer is another than the connection leads
+// to.
+func (c *serverConn) stale() bool { return c.writer != c.pool.connector.writer.Load() }
 
 func (c *serverConn) Close() error {
 	if c.untie != nil {

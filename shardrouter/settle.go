@@ -59,7 +59,7 @@ func (l *Lease) proves(row *outcome) bool {
 		return false
 	}
 	if l.Shard() == row.shard {
-		return l.server.node == row.node
+		return l.server.node == row.node || l.server.writer.after(row.writer)
 	}
 	return l.holdsRowsOf(row.shard)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
 )
 
 // requestEvidence passes on what requests find out. The pools, which hold it,
@@ -14,6 +16,14 @@ func (e requestEvidence) Suspect(shard, reason string) { e.r.health.Suspect(shar
 func (e requestEvidence) Succeeded(shard string)       { e.r.health.Succeeded(shard) }
 func (e requestEvidence) Drained(shard string) bool    { return drained(e.r.health.View(shard)) }
 func (e requestEvidence) Copies(a, b string) bool      { return e.r.Copies(a, b) }
+
+func (e requestEvidence) Writer(shard string) (healthcache.Writer, bool) {
+	return e.r.health.Writer(shard)
+}
+
+func (e requestEvidence) MoveWriter(ctx context.Context, shard string, from, to healthcache.Writer) (healthcache.Writer, error) {
+	return e.r.health.MoveWriter(ctx, shard, from, to)
+}
 
 func (e requestEvidence) Pace(shard string) (pace, bool) {
 	if !usable(e.r.health.View(shard)) {

@@ -1,0 +1,108 @@
+package healthcache
+
+import (
+	"crypto/sha1" //nolint:gosec // what Redis has; it guards nothing
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ledger holds the values of keys that each beat looks at: it brings those that
+// have changed, and confirms the others. Safe for use by several goroutines.
+type ledger struct {
+	keys []string // in order; it does not change
+	// told is called, without locks, with the key of every value that is new.
+	told func(key, before, now string)
+
+	mu      sync.Mutex // guards entries; held for moments by beats, writers and readers
+	entries map[string]entry
+}
+
+// entry is one value as it was read last.
+type entry struct {
+	value string    // empty: the key is not there
+	at    time.Time // when the exchange began that confirmed it; zero: never
+}
+
+func newLedger(keys []string, told func(key, before, now string)) *ledger {
+	slices.Sort(keys)
+	return &ledger{keys: keys, told: told, entries: make(map[string]entry, len(keys))}
+}
+
+// print is a short digest of a value, by which Redis tells whether it is
+// another.
+func (e entry) print() string {
+	if e.at.IsZero() {
+		return "unread"
+	}
+	sum := sha1.Sum([]byte(e.value)) //nolint:gosec // as above
+	return hex.EncodeToString(sum[:8])
+}
+
+func (l *ledger) prints() []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	prints := make([]any, len(l.keys))
+	for i, key := range l.keys {
+		prints[i] = l.entries[key].print()
+	}
+	return prints
+}
+
+func (l *ledger) entry(key string) entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[key]
+}
+
+// learn takes in a value, read by an exchange that began at the time at. One
+// that began before the last one says nothing new.
+func (l *ledger) learn(key, value string, at time.Time) {
+	l.mu.Lock()
+	before := l.entries[key]
+	newer := !at.Before(before.at)
+	if newer {
+		l.entries[key] = entry{value: value, at: at}
+	}
+	l.mu.Unlock()
+	if newer && before.value != value {
+		l.told(key, before.value, value)
+	}
+}
+
+// confirm notes that a value is as it was.
+func (l *ledger) confirm(key string, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[key]; at.After(e.at) {
+		l.entries[key] = entry{value: e.value, at: at}
+	}
+}
+
+// absorb takes in what a beat on a single server brought: for each key its
+// value, or nothing where that is as it was.
+func (l *ledger) absorb(news any, at time.Time) {
+	values, _ := news.([]any)
+	if len(values) != len(l.keys) {
+		return
+	}
+	for i, key := range l.keys {
+		if value, changed := values[i].(string); changed {
+			l.learn(key, value, at)
+		} else {
+			l.confirm(key, at)
+		}
+	}
+}
+
+// absorbApart takes in what a beat on a cluster brought.
+func (l *ledger) absorbApart(values []*redis.StringCmd, at time.Time) {
+	for i, key := range l.keys {
+		if c := cellOf(values[i]); !c.failed {
+			l.learn(key, c.value, at)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package healthcache_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
+	"github.com/shardhop/shardhop/internal/lab"
+)
+
+// writerCache is one instance of a fleet that keeps the record of s1.
+func writerCache(t *testing.T, change ...func(*healthcache.Config)) *healthcache.Cache {
+	t.Helper()
+	cfg := healthcache.Config{
+		Shards: []string{"s1"}, Nodes: map[string][]string{"s1": {"a:3306", "b:3306"}}, Interval: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Probe: func(context.Context, string) healthcache.Result { return healthcache.Result{State: healthcache.Up} },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	c, err := healthcache.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Of instances that move a record at the same time one succeeds, and all know
+// of it within an interval.
+func TestWriterMovesByCompareAndSet(t *testing.T) {
+	rdb := lab.Redis(t).Client()
+	var caches []*healthcache.Cache
+	for range 3 {
+		caches = append(caches, writerCache(t, func(c *healthcache.Config) { c.Redis = rdb }))
+	}
+	for _, c := range caches {
+		lab.Eventually(t, 10*time.Second, "the absence of a record is known", func() bool {
+			_, fresh := c.Writer("s1")
+			return fresh
+		})
+	}
+	var all sync.WaitGroup
+	stands := make([]healthcache.Writer, len(caches))
+	for i, c := range caches {
+		all.Go(func() {
+			to := healthcache.Writer{Addr: string(rune('a'+i)) + ":3306", Server: "x", Epoch: 1}
+			w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, to)
+			if err != nil {
+				t.Error(err)
+			}
+			stands[i] = w
+		})
+	}
+	all.Wait()
+	for i, c := range caches {
+		if stands[i].Addr != stands[0].Addr || stands[i].Since.IsZero() {
+			t.Errorf("instance %d was told of %+v, the first of %+v", i, stands[i], stands[0])
+		}
+		lab.Eventually(t, 10*time.Second, "all know the writer", func() bool {
+			w, fresh := c.Writer("s1")
+			return fresh && w.Addr == stands[0].Addr
+		})
+	}
+	next := healthcache.Writer{Addr: "z:3306", Epoch: 2}
+	w, err := caches[0].MoveWriter(t.Context(), "s1", stands[0], next)
+	if err != nil || w.Addr != next.Addr {
+		t.Fatalf("moved to %+v, %v", w, err)
+	}
+	if w, err := caches[0].MoveWriter(t.Context(), "s1", w, healthcache.Writer{Addr: "y:3306", Epoch: 3}); !errors.Is(err, healthcache.ErrWriterSettling) {
+		t.Errorf("moved to %+v again at once (%v): two instances could move it to and fro", w, err)
+	}
+}
+
+// What is no record of a writer says nothing, and can be replaced.
+func TestForeignWriterRecord(t *testing.T) {
+	for _, value := range []string{"\x00{", `{"addr":"a:3306"}`, `{"epoch":7}`} {
+		rdb := lab.Redis(t).Client()
+		rdb.Set(t.Context(), "db:writer:s1", value, 0)
+		c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+		lab.Eventually(t, 10*time.Second, "it was read", func() bool { _, fresh := c.Writer("s1"); return fresh })
+		if w, _ := c.Writer("s1"); w.Epoch != 0 {
+			t.Errorf("%q was taken for %+v", value, w)
+		}
+		if w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1}); err != nil || w.Epoch != 1 {
+			t.Errorf("%q was not replaced: %+v, %v", value, w, err)
+		}
+	}
+}
+
+// Without Redis a record does not count as fresh for long, and none is moved.
+func TestWriterWithoutRedis(t *testing.T) {
+	server := lab.Redis(t)
+	c := writerCache(t, func(c *healthcache.Config) { c.Redis = server.Client() })
+	lab.Eventually(t, 10*time.Second, "it was read", func() bool { _, fresh := c.Writer("s1"); return fresh })
+	w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Freeze()
+	lab.Eventually(t, 10*time.Second, "the record is not fresh any more", func() bool {
+		_, fresh := c.Writer("s1")
+		return !fresh
+	})
+	if _, err := c.MoveWriter(t.Context(), "s1", w, healthcache.Writer{Addr: "b:3306", Epoch: 2}); err == nil {
+		t.Error("moved without Redis")
+	}
+	if kept, _ := c.Writer("s1"); kept.Addr != "a:3306" {
+		t.Errorf("the last known writer is %+v", kept)
+	}
+	server.Thaw()
+
+	alone := writerCache(t)
+	if w, err := alone.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1}); err != nil || w.Addr != "a:3306" {
+		t.Errorf("an instance that stands alone decides by itself, got %+v, %v", w, err)
+	}
+}

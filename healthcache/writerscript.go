@@ -1,0 +1,36 @@
+package healthcache
+
+import "github.com/redis/go-redis/v9"
+
+// luaLedger gives the values of keys that are not as they were: for each key
+// from first on, whose digest stands in digests, its value, or nothing.
+const luaLedger = `
+local function ledger(first, digests)
+  local news = {}
+  for i = first, #KEYS do
+    local value = ''
+    if redis.call('TYPE', KEYS[i]).ok == 'string' then value = redis.call('GET', KEYS[i]) end
+    news[#news + 1] = string.sub(redis.sha1hex(value), 1, 16) ~= digests[#news + 1] and value
+  end
+  return news
+end
+`
+
+// moveWriterScript replaces the record of a writer by another, if it is still
+// what the caller read, and answers what stands there afterwards. It finds its
+// own record when it is repeated. KEYS: the record, and the mark of the last
+// move. ARGV: what was read (may be empty), the new record without its date, the
+// milliseconds for which no other move may follow (0: this is none that
+// has to wait for that).
+var moveWriterScript = redis.NewScript(luaClock + `
+local record, mark = KEYS[1], KEYS[2]
+local kind = redis.call('TYPE', record).ok
+local stands = ''
+if kind == 'string' then stands = redis.call('GET', record) elseif kind ~= 'none' then redis.call('DEL', record) end
+if stands ~= ARGV[1] then return stands end
+if ARGV[3] ~= '0' and redis.call('EXISTS', mark) == 1 then return stands end
+stands = ARGV[2] .. ',"since":"' .. rfc3339(now) .. '"}'
+redis.call('SET', record, stands)
+if ARGV[3] ~= '0' then redis.call('SET', mark, '1', 'PX', ARGV[3]) end
+return stands
+`)

@@ -1,0 +1,168 @@
+package shardrouter
+
+import (
+	"strings"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// sighting is what a probe found out about one node of a shard.
+type sighting struct {
+	healthcache.Node
+	who identity
+	err error // why State is not Up
+	// absent: the node was restarted, or out of reach, a short while ago in the
+	// eyes of this instance.
+	absent bool
+	// steady: it was neither for that long.
+	steady bool
+}
+
+// answered reports whether the node told how it is.
+func (s sighting) answered() bool { return s.Role != "" }
+
+func (s sighting) writable() bool { return s.State == healthcache.Up }
+
+// is reports whether the sighting is of the recorded server, at the recorded
+// address. A server that gives itself no name is known by its address.
+func (s sighting) is(w healthcache.Writer) bool {
+	return s.Addr == w.Addr && (s.who.server == w.Server || s.who.server == "" || w.Server == "")
+}
+
+// away reports whether the recorded node was gone at some time since it was
+// recorded, so that another one may have taken over meanwhile.
+func (s sighting) away(w healthcache.Writer) bool {
+	return s.absent || s.who.life != "" && w.Life != "" && s.who.life != w.Life
+}
+
+// with reports whether two nodes take writes into the same rows: they are
+// members of one synchronous cluster, or one server at two addresses.
+func (s sighting) with(o sighting) bool {
+	return s.Cluster != "" && s.Cluster == o.Cluster || s.who.server != "" && s.who.server == o.who.server
+}
+
+// choice is what an election ends with.
+type choice int
+
+const (
+	choiceHold choice = iota // no node is to be written to
+	choiceKeep               // the recorded node goes on
+	choiceMove               // another one takes over
+)
+
+// election is what electWriter comes to.
+type election struct {
+	choice choice
+	to     int    // the node that is to be written to; with choiceHold without meaning
+	reason string // why it is not simply kept
+	alarm  string // what an operator has to look at; usually empty
+}
+
+// electWriter says which node of a shard takes its writes, from the record, the
+// zero Writer where there is none, and what this instance has just seen of every
+// node. current: the record is known to be the one by which the fleet goes now.
+//
+//	recorded node writable          it goes on; if another is writable too, with
+//	                                an alarm, unless it was away and the other
+//	                                one is ahead of it: then that one takes over
+//	only one other writable         it takes over
+//	several others writable         hold, with an alarm
+//	none writable                   hold
+//
+// The members of one Galera cluster count as one node here, of which the first
+// in the list is taken. Where the record is not current nothing is moved, and a recorded node that is
+// not the only one writable may have been replaced without this instance's
+// knowledge.
+func electWriter(record healthcache.Writer, nodes []sighting, current bool) election {
+	writable := writableAmong(nodes)
+	if len(writable) == 0 {
+		return election{reason: "no node takes writes"}
+	}
+	at := recordedAmong(record, nodes, writable)
+	if at < 0 {
+		return succeed(record, nodes, writable, current)
+	}
+	rivals := rivalsOf(nodes, writable, at)
+	if len(rivals) == 0 {
+		return election{choice: choiceKeep, to: at}
+	}
+	alarm := "several nodes take writes: " + addresses(nodes, append([]int{at}, rivals...))
+	if !current {
+		return election{reason: "redis does not answer, and " + alarm, alarm: alarm}
+	}
+	if nodes[at].away(record) {
+		if to, ok := onlyAhead(nodes, rivals, at); ok {
+			return election{choice: choiceMove, to: to, alarm: alarm, reason: record.Addr + " came back, and " + nodes[to].Addr + " is ahead of it"}
+		}
+	}
+	return election{choice: choiceKeep, to: at, alarm: alarm}
+}
+
+// succeed elects where the recorded node takes no writes, or none is recorded.
+func succeed(record healthcache.Writer, nodes []sighting, writable []int, current bool) election {
+	first := writable[0]
+	if rivals := rivalsOf(nodes, writable, first); len(rivals) > 0 {
+		alarm := "several nodes take writes and none of them is recorded: " + addresses(nodes, append([]int{first}, rivals...))
+		return election{reason: alarm, alarm: alarm}
+	}
+	if !current {
+		return election{reason: "redis does not answer: no other node can be recorded"}
+	}
+	reason := "the only node that takes writes"
+	if nodes[first].Addr == record.Addr {
+		reason = "another server than before answers at the address"
+	}
+	return election{choice: choiceMove, to: first, reason: reason}
+}
+
+// writableAmong are the nodes that take writes.
+func writableAmong(nodes []sighting) (writable []int) {
+	for i, n := range nodes {
+		if n.writable() {
+			writable = append(writable, i)
+		}
+	}
+	return writable
+}
+
+// recordedAmong is which of the writable nodes is the recorded one; -1: none.
+func recordedAmong(record healthcache.Writer, nodes []sighting, writable []int) int {
+	for _, i := range writable {
+		if record.Epoch > 0 && nodes[i].is(record) {
+			return i
+		}
+	}
+	return -1
+}
+
+// rivalsOf are the writable nodes whose writes the node at does not get.
+func rivalsOf(nodes []sighting, writable []int, at int) (rivals []int) {
+	for _, i := range writable {
+		if i != at && !nodes[i].with(nodes[at]) {
+			rivals = append(rivals, i)
+		}
+	}
+	return rivals
+}
+
+// onlyAhead is the one rival whose history has everything that the node at has,
+// and more.
+func onlyAhead(nodes []sighting, rivals []int, at int) (to int, ok bool) {
+	for _, i := range rivals {
+		if ahead(nodes[i].who.gtid, nodes[at].who.gtid) {
+			if ok {
+				return 0, false
+			}
+			to, ok = i, true
+		}
+	}
+	return to, ok
+}
+
+func addresses(nodes []sighting, which []int) string {
+	list := make([]string, len(which))
+	for k, i := range which {
+		list[k] = nodes[i].Addr
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,56 @@
+package shardrouter
+
+import (
+	"context"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// NodeSeen is what an election knows of one node.
+type NodeSeen struct {
+	Addr, Server, Life, GTID, Cluster string
+	Writable, Absent                  bool
+}
+
+// Elect runs an election. It returns the node that is to be written to, empty
+// for a hold, whether it has to be recorded, and the alarm.
+func Elect(record healthcache.Writer, current bool, nodes ...NodeSeen) (to string, moves bool, alarm string) {
+	e := electWriter(record, sightings(nodes), current)
+	if e.choice == choiceHold {
+		return "", false, e.alarm
+	}
+	return nodes[e.to].Addr, e.choice == choiceMove, e.alarm
+}
+
+func sightings(nodes []NodeSeen) []sighting {
+	found := make([]sighting, len(nodes))
+	for i, n := range nodes {
+		found[i] = sighting{
+			Node:   healthcache.Node{Addr: n.Addr, State: healthcache.ReadOnly, Role: roleStandby, Cluster: n.Cluster},
+			who:    identity{server: n.Server, life: n.Life, gtid: n.GTID},
+			absent: n.Absent,
+		}
+		if n.Writable {
+			found[i].State, found[i].Role = healthcache.Up, rolePrimary
+		}
+	}
+	return found
+}
+
+// Ahead reports whether one GTID position has everything of the other, and
+// more.
+func Ahead(x, y string) bool { return ahead(x, y) }
+
+var ErrOtherServer = errOtherServer
+
+// MeetAs opens a connection to the writer of a shard as if server were recorded.
+func MeetAs(ctx context.Context, r *Router, shard, server string) error {
+	p := r.layout.Load().pool(shard)
+	w := *p.connector.writer.Load()
+	w.server = server
+	conn, err := p.connector.connectTo(ctx, &w, p.era.Load())
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err
+}

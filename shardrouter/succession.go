@@ -1,0 +1,202 @@
+package shardrouter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// writerRecords keeps the record of each shard's writer for the whole fleet; see
+// healthcache.Cache.
+type writerRecords interface {
+	Writer(shard string) (w healthcache.Writer, fresh bool)
+	MoveWriter(ctx context.Context, shard string, from, to healthcache.Writer) (healthcache.Writer, error)
+}
+
+var (
+	// errNoWriter: no node of the shard is known to take the fleet's writes.
+	errNoWriter = errors.New("no node of the shard is recorded as its writer")
+	// errOtherServer: the address leads to another server than was recorded.
+	errOtherServer = errors.New("another server than the recorded one answers")
+)
+
+// writer is the node to which a shard's connections go, for as long as the
+// record stays in one epoch. It does not change; connections are compared by the
+// pointer.
+type writer struct {
+	node   *node
+	epoch  uint64
+	server string // what it calls itself; empty: whatever answers will do
+}
+
+// stats is the address and epoch of a writer, nil for none.
+func (w *writer) stats() (addr string, epoch uint64) {
+	if w == nil {
+		return "", 0
+	}
+	return w.node.addr, w.epoch
+}
+
+// after reports whether w took over from o. What the shard has is then what w
+// has: a transaction of o's that is not there is not there for anybody.
+func (w *writer) after(o *writer) bool { return w != nil && o != nil && w.epoch > o.epoch }
+
+// succession follows the record of a shard of several nodes: it has the
+// connector dial the recorded node and no other, and moves the record on when an
+// own probe shows that it must go to another.
+//
+//	probe ──► electWriter ──► compare-and-set ──► record ──► connections
+//	              ▲                                 │
+//	              └────────── every beat ◄──────────┘
+//
+// Safe for use by several goroutines.
+type succession struct {
+	pool    *pool
+	records writerRecords
+	seen    attendance
+
+	mu sync.Mutex // guards the rest; held for moments by probes and beats
+	// last is the newest record that was followed. It outlives the record in
+	// Redis, so that no epoch is given twice when Redis loses it.
+	last  healthcache.Writer
+	alarm string // as it was last told
+}
+
+// settle decides by what a probe found which node is to be written to, records
+// it, and makes the shard's result of it.
+func (s *succession) settle(ctx context.Context, found []sighting) healthcache.Result {
+	s.seen.mark(found, time.Now())
+	stands, fresh := s.records.Writer(s.pool.name)
+	record := s.newest(stands)
+	e := electWriter(record, found, fresh)
+	if err := s.carryOut(ctx, e, stands, record, found); err != nil {
+		e = election{reason: reason(err), alarm: e.alarm}
+	}
+	s.tell(e.alarm)
+	return s.result(e, found)
+}
+
+// newest is the record to go by: the one that stands, unless a later one was
+// followed before, which Redis has lost.
+func (s *succession) newest(stands healthcache.Writer) healthcache.Writer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last.Epoch > stands.Epoch {
+		return s.last
+	}
+	return stands
+}
+
+// carryOut records what was elected, and follows the record that stands then.
+func (s *succession) carryOut(ctx context.Context, e election, stands, record healthcache.Writer, found []sighting) error {
+	if e.choice == choiceHold {
+		s.follow()
+		return nil
+	}
+	to := found[e.to]
+	next := healthcache.Writer{
+		Addr: to.Addr, Server: to.who.server, Life: to.who.life, GTID: to.who.gtid,
+		Epoch: record.Epoch, Reason: e.reason,
+	}
+	lost := stands.Epoch < record.Epoch
+	switch {
+	case e.choice == choiceMove, lost:
+		next.Epoch++
+	case !to.steady || next.Life == record.Life:
+		s.follow()
+		return nil // it is as it was
+	default:
+		next.Reason = cmp.Or(record.Reason, "restarted")
+	}
+	_, err := s.records.MoveWriter(ctx, s.pool.name, stands, next)
+	s.follow()
+	if err != nil && e.choice == choiceKeep {
+		return nil // it goes on as it was
+	}
+	return err
+}
+
+// follow has the connections go to the recorded node. A shard without a record
+// keeps the node that it had.
+func (s *succession) follow() {
+	w, _ := s.records.Writer(s.pool.name)
+	s.mu.Lock()
+	if w.Epoch == 0 || w.Epoch < s.last.Epoch {
+		s.mu.Unlock()
+		return
+	}
+	s.last = w
+	before := s.pool.connector.writer.Load()
+	next := s.pool.connector.named(w)
+	moved := before == nil || next == nil || before.node != next.node || before.epoch != next.epoch
+	if moved {
+		s.pool.connector.writer.Store(next)
+	}
+	s.mu.Unlock()
+	if moved && (before != nil || next != nil) {
+		s.moved(before, w)
+	}
+}
+
+// moved drops what leads to the node before, and tells.
+func (s *succession) moved(before *writer, w healthcache.Writer) {
+	p := s.pool
+	if before != nil {
+		p.dropIdle()
+		// A member of a cluster may not have applied yet what another took.
+		ps := p.passages.Load()
+		ps.owed.Store(ps.count.Add(1))
+	}
+	p.cfg.Logger.Info("the shard's writes go to a node", "shard", p.name, "node", w.Addr,
+		"epoch", w.Epoch, "reason", w.Reason, "by", w.By)
+	if f := p.cfg.Observer.Writer; f != nil {
+		f(p.name, w.Addr, w.Epoch)
+	}
+}
+
+// tell logs an alarm when it begins, changes and ends.
+func (s *succession) tell(alarm string) {
+	s.mu.Lock()
+	same := s.alarm == alarm
+	s.alarm = alarm
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	level, text := slog.LevelError, alarm
+	if alarm == "" {
+		level, text = slog.LevelInfo, "the alarm is over"
+	}
+	p := s.pool
+	p.cfg.Logger.Log(context.Background(), level, "alarm of a shard", "shard", p.name, "alarm", text)
+	if f := p.cfg.Observer.Alarm; f != nil {
+		f(p.name, alarm)
+	}
+}
+
+// result is how the shard is: as its writer is, or without one as well as a
+// shard can be that takes no writes.
+func (s *succession) result(e election, found []sighting) healthcache.Result {
+	res := sumUp(found)
+	res.Alarm = e.alarm
+	w := s.pool.connector.writer.Load()
+	for i := range found {
+		if w == nil || e.choice == choiceHold || found[i].Addr != w.node.addr {
+			continue
+		}
+		if found[i].writable() {
+			return res
+		}
+		e.reason = fmt.Sprintf("%s is recorded as the writer and takes no writes", w.node.addr)
+	}
+	if res.State == healthcache.Up {
+		res.State, res.Reason = healthcache.ReadOnly, cmp.Or(e.reason, errNoWriter.Error())
+	}
+	return res
+}
