@@ -69,7 +69,7 @@ func certificate(t *testing.T) (cert, key string) {
 	der := must(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
 	keyDER := must(x509.MarshalPKCS8PrivateKey(private))(t)
 
-	folder := must(os.MkdirTemp("", "shardrouter"))(t) // t.TempDir is its user's alone
+	folder := must(os.MkdirTemp("", "shardrouter"))(t) //nolint:usetesting // t.TempDir is its user's alone, and the server is another user
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
