@@ -15,7 +15,7 @@ type Cache struct {
 	cfg   Config
 	board *board
 	fleet *fleet // nil without Redis
-	// ledger has the records of writers.
+	// ledger has the records of writers and the drains of nodes.
 	ledger *ledger
 
 	starting, closing sync.Once

@@ -153,6 +153,7 @@
 //	SET db:drain:server_1 "new disks"       no new work, seen by all instances within an interval
 //	SET db:drain:server_1 "…" EX 3600       the same for an hour
 //	DEL db:drain:server_1                   end the drain
+//	SET db:drain:server_1:10.0.0.1:3306 "…" no new work on one node of several
 //	PUBLISH db:changes server_1             have everybody look at it now
 //	GET "db:probe:{db:health:server_1}"     which instance probes it
 //	ZRANGE "db:{fleet}:members" 0 -1        the instances that live

@@ -5,6 +5,9 @@ import "errors"
 // ErrUnknownShard is returned for a shard that is not watched.
 var ErrUnknownShard = errors.New("healthcache: unknown shard")
 
+// ErrUnknownNode is returned for a node that is not in [Config.Nodes].
+var ErrUnknownNode = errors.New("healthcache: unknown node")
+
 // ErrWriterSettling is returned when a writer's record was moved a moment ago,
 // and has to stay for some intervals.
 var ErrWriterSettling = errors.New("healthcache: the writer was moved a moment ago")

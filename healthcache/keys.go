@@ -14,11 +14,17 @@ func movedKey(shard string) string  { return "db:moved:{db:writer:" + shard + "}
 
 // ledgerKeys are the keys of shards of several nodes that each beat looks at.
 func ledgerKeys(nodes map[string][]string) (keys []string) {
-	for shard := range nodes {
+	for shard, addrs := range nodes {
 		keys = append(keys, writerKey(shard))
+		for _, addr := range addrs {
+			keys = append(keys, nodeDrainKey(shard, addr))
+		}
 	}
 	return keys
 }
+
+// nodeDrainKey is the drain key of one node.
+func nodeDrainKey(shard, addr string) string { return drainKey(shard) + ":" + addr }
 
 // restoredKey says in which generation of the fleet's keys the drain of a shard
 // was written again, in the slot of the drain key.

@@ -25,6 +25,8 @@ type ledger struct {
 type entry struct {
 	value string    // empty: the key is not there
 	at    time.Time // when the exchange began that confirmed it; zero: never
+	since time.Time // when it was first read
+	until time.Time // when it ends, where Redis does not see to that; zero: never
 }
 
 func newLedger(keys []string, told func(key, before, now string)) *ledger {
@@ -64,8 +66,12 @@ func (l *ledger) learn(key, value string, at time.Time) {
 	l.mu.Lock()
 	before := l.entries[key]
 	newer := !at.Before(before.at)
-	if newer {
-		l.entries[key] = entry{value: value, at: at}
+	switch {
+	case newer && value == before.value:
+		before.at = at
+		l.entries[key] = before
+	case newer:
+		l.entries[key] = entry{value: value, at: at, since: at}
 	}
 	l.mu.Unlock()
 	if newer && before.value != value {
@@ -78,8 +84,18 @@ func (l *ledger) confirm(key string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[key]; at.After(e.at) {
-		l.entries[key] = entry{value: e.value, at: at}
+		e.at = at
+		l.entries[key] = e
 	}
+}
+
+// limit has a value end by itself.
+func (l *ledger) limit(key string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[key]
+	e.until = until
+	l.entries[key] = e
 }
 
 // absorb takes in what a beat on a single server brought: for each key its

@@ -54,6 +54,8 @@ type Node struct {
 	// nodes of equal and non-empty Cluster hold the same rows. Of a node that
 	// gave no Role it is what it said when it last answered.
 	Cluster string `json:"cluster,omitempty"`
+	// Drained reports that an operator ordered the node to take no new work.
+	Drained bool `json:"drained,omitempty"`
 }
 
 // View is one shard in a [Snapshot].

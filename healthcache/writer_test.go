@@ -120,3 +120,51 @@ func TestWriterWithoutRedis(t *testing.T) {
 		t.Errorf("an instance that stands alone decides by itself, got %+v, %v", w, err)
 	}
 }
+
+// A node's drain is set by anybody, with redis-cli or by a call, and all know of
+// it within an interval.
+func TestNodeDrain(t *testing.T) {
+	rdb := lab.Redis(t).Client()
+	one := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+	two := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+	both := func(what string, drained bool) {
+		t.Helper()
+		lab.Eventually(t, 10*time.Second, what, func() bool {
+			_, first := one.NodeDrained("s1", "a:3306")
+			_, second := two.NodeDrained("s1", "a:3306")
+			return first == drained && second == drained
+		})
+	}
+	rdb.Set(t.Context(), "db:drain:s1:a:3306", "new disks", 0)
+	both("both know what redis-cli ordered", true)
+	if d, _ := one.NodeDrained("s1", "a:3306"); d.Reason != "new disks" || d.Since.IsZero() {
+		t.Errorf("the order is %+v", d)
+	}
+	if _, drained := one.NodeDrained("s1", "b:3306"); drained {
+		t.Error("the other node is drained too")
+	}
+	if err := two.UndrainNode(t.Context(), "s1", "a:3306"); err != nil {
+		t.Error(err)
+	}
+	both("the order is over", false)
+	if err := one.DrainNode(t.Context(), "s1", "a:3306", "for a moment", 3*time.Second); err != nil {
+		t.Error(err)
+	}
+	both("both know what one ordered", true)
+	both("its time is over", false)
+	if err := one.DrainNode(t.Context(), "s1", "z:3306", "x", 0); !errors.Is(err, healthcache.ErrUnknownNode) {
+		t.Errorf("an unknown node: %v", err)
+	}
+
+	alone := writerCache(t)
+	if err := alone.DrainNode(t.Context(), "s1", "a:3306", "x", 50*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if _, drained := alone.NodeDrained("s1", "a:3306"); !drained {
+		t.Error("an instance that stands alone does not heed its own order")
+	}
+	lab.Eventually(t, 10*time.Second, "its time is over", func() bool {
+		_, drained := alone.NodeDrained("s1", "a:3306")
+		return !drained
+	})
+}

@@ -92,6 +92,11 @@
 // promotes can forbid it, by making the old one read-only, or ending it, first.
 // Without Config.Redis an instance decides by itself.
 //
+// A node that an operator drains counts as one that takes no writes while another
+// one takes them. Until then a drained writer gets no new work, for a minute at
+// most, while what runs on it may come to its end; what still runs after that
+// minute is cut, once another node is the writer.
+//
 // When the writer moves, idle connections to the old node are dropped, leases on
 // it end with their requests, and those on a node that answers no probe are cut.
 //

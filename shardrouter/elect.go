@@ -11,6 +11,8 @@ type sighting struct {
 	healthcache.Node
 	who identity
 	err error // why State is not Up
+	// leaving: the node was drained a short while ago, when it was the writer.
+	leaving bool
 	// absent: the node was restarted, or out of reach, a short while ago in the
 	// eyes of this instance.
 	absent bool
@@ -70,7 +72,9 @@ type election struct {
 //	none writable                   hold
 //
 // The members of one Galera cluster count as one node here, of which the first
-// in the list is taken. Where the record is not current nothing is moved, and a recorded node that is
+// in the list is taken. A drained node counts as one that takes no writes while
+// another one takes them; if none does, a writer that was just drained gets no
+// new work for a while, and then goes on with an alarm. Where the record is not current nothing is moved, and a recorded node that is
 // not the only one writable may have been replaced without this instance's
 // knowledge.
 func electWriter(record healthcache.Writer, nodes []sighting, current bool) election {
@@ -82,9 +86,12 @@ func electWriter(record healthcache.Writer, nodes []sighting, current bool) elec
 	if at < 0 {
 		return succeed(record, nodes, writable, current)
 	}
+	if nodes[at].leaving {
+		return election{reason: nodes[at].Addr + " is drained, and no other node takes writes yet"}
+	}
 	rivals := rivalsOf(nodes, writable, at)
 	if len(rivals) == 0 {
-		return election{choice: choiceKeep, to: at}
+		return election{choice: choiceKeep, to: at, alarm: drainedInVain(nodes[at])}
 	}
 	alarm := "several nodes take writes: " + addresses(nodes, append([]int{at}, rivals...))
 	if !current {
@@ -96,6 +103,14 @@ func electWriter(record healthcache.Writer, nodes []sighting, current bool) elec
 		}
 	}
 	return election{choice: choiceKeep, to: at, alarm: alarm}
+}
+
+// drainedInVain is the alarm of a drained node that is written to all the same.
+func drainedInVain(n sighting) string {
+	if !n.Drained {
+		return ""
+	}
+	return n.Addr + " is drained and takes the writes: no other node does"
 }
 
 // succeed elects where the recorded node takes no writes, or none is recorded.
@@ -115,14 +130,23 @@ func succeed(record healthcache.Writer, nodes []sighting, writable []int, curren
 	return election{choice: choiceMove, to: first, reason: reason}
 }
 
-// writableAmong are the nodes that take writes.
-func writableAmong(nodes []sighting) (writable []int) {
+// writableAmong are the nodes that take writes: those that are not drained, or
+// all if that leaves none.
+func writableAmong(nodes []sighting) []int {
+	var all, open []int
 	for i, n := range nodes {
-		if n.writable() {
-			writable = append(writable, i)
+		if !n.writable() {
+			continue
+		}
+		all = append(all, i)
+		if !n.Drained {
+			open = append(open, i)
 		}
 	}
-	return writable
+	if len(open) == 0 {
+		return all
+	}
+	return open
 }
 
 // recordedAmong is which of the writable nodes is the recorded one; -1: none.

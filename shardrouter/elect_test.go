@@ -25,6 +25,8 @@ func absent(n *sight)             { n.Absent = true }
 func replaced(n *sight)           { n.Server = "another" }
 func member(n *sight)             { n.Cluster = "cluster" }
 func at(gtid string) func(*sight) { return func(n *sight) { n.GTID = gtid } }
+func drained(n *sight)            { n.Drained = true }
+func leaving(n *sight)            { n.Drained, n.Leaving = true, true }
 func called(name string) func(*sight) {
 	return func(n *sight) { n.Server = name }
 }
@@ -86,6 +88,20 @@ func TestElection(t *testing.T) {
 			[]sight{seenNode("a", false), seenNode("b", true)}, "", false, false},
 		{"cut off, and a second primary", "the fleet may have moved", onA, true,
 			[]sight{seenNode("a", true), seenNode("b", true)}, "", false, true},
+		{"drained standby", "it is not promoted, so nothing changes", onA, false,
+			[]sight{seenNode("a", true), seenNode("b", false, drained)}, "a", false, false},
+		{"drained standby is all that is left", "better than nothing", onA, false,
+			[]sight{seenNode("a", false), seenNode("b", true, drained)}, "b", true, false},
+		{"drained standby, and another", "the other one is preferred", onA, false,
+			[]sight{seenNode("a", false), seenNode("b", true, drained), seenNode("c", true)}, "c", true, false},
+		{"writer just drained", "new work waits for the operator's tool", onA, false,
+			[]sight{seenNode("a", true, leaving), seenNode("b", false)}, "", false, false},
+		{"drained writer, nobody took over", "nobody is locked out", onA, false,
+			[]sight{seenNode("a", true, drained), seenNode("b", false)}, "a", false, true},
+		{"drained writer, another promoted", "that is what the drain was for", onA, false,
+			[]sight{seenNode("a", true, leaving), seenNode("b", true)}, "b", true, false},
+		{"drained Galera member", "another one takes over at once", onA, false,
+			[]sight{seenNode("a", true, member, leaving), seenNode("b", true, member)}, "b", true, false},
 		{"cut off since the start", "nobody may be using another", none, true,
 			[]sight{seenNode("a", true), seenNode("b", false)}, "", false, false},
 	}

@@ -2,6 +2,7 @@ package shardrouter
 
 import (
 	"context"
+	"time"
 
 	"github.com/shardhop/shardhop/healthcache"
 )
@@ -9,7 +10,8 @@ import (
 // NodeSeen is what an election knows of one node.
 type NodeSeen struct {
 	Addr, Server, Life, GTID, Cluster string
-	Writable, Absent                  bool
+	Writable, Absent, Drained         bool
+	Leaving                           bool // drained as the writer, a short while ago
 }
 
 // Elect runs an election. It returns the node that is to be written to, empty
@@ -26,9 +28,9 @@ func sightings(nodes []NodeSeen) []sighting {
 	found := make([]sighting, len(nodes))
 	for i, n := range nodes {
 		found[i] = sighting{
-			Node:   healthcache.Node{Addr: n.Addr, State: healthcache.ReadOnly, Role: roleStandby, Cluster: n.Cluster},
+			Node:   healthcache.Node{Addr: n.Addr, State: healthcache.ReadOnly, Role: roleStandby, Cluster: n.Cluster, Drained: n.Drained},
 			who:    identity{server: n.Server, life: n.Life, gtid: n.GTID},
-			absent: n.Absent,
+			absent: n.Absent, leaving: n.Leaving,
 		}
 		if n.Writable {
 			found[i].State, found[i].Role = healthcache.Up, rolePrimary
@@ -53,4 +55,10 @@ func MeetAs(ctx context.Context, r *Router, shard, server string) error {
 		_ = conn.Close()
 	}
 	return err
+}
+
+// DrainOver ends what runs on the drained nodes of a shard as if their time were
+// over.
+func (r *Router) DrainOver(shard string) {
+	r.layout.Load().pool(shard).succession.drained(time.Now().Add(drainGrace))
 }

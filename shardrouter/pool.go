@@ -72,6 +72,8 @@ type evidence interface {
 	// Pace is how fast this instance may open connections to a shard that is
 	// back from an outage; false: it is not back.
 	Pace(shard string) (pace, bool)
+	// NodeDrained is the order that stands for a node of the shard, if any.
+	NodeDrained(shard, addr string) (healthcache.NodeDrain, bool)
 	writerRecords
 }
 
@@ -322,10 +324,18 @@ func (p *pool) cutSilent(found []sighting) {
 			silent[s.Addr] = true
 		}
 	}
+	p.cutNodes(silent)
+}
+
+// cutNodes ends what runs on some nodes.
+func (p *pool) cutNodes(which map[string]bool) {
+	if len(which) == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.out {
-		if silent[l.Node()] {
+		if which[l.Node()] {
 			l.server.wire.cut()
 		}
 	}

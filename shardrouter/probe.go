@@ -25,16 +25,16 @@ var errNotReady = errors.New("the Galera member is not ready")
 // sums up: a shard is up as long as its writer takes writes.
 func (p *pool) probe(ctx context.Context) healthcache.Result {
 	found := p.look(ctx)
-	nodes := make([]healthcache.Node, len(found))
-	for i := range found {
-		nodes[i] = found[i].Node
-	}
-	p.clusters.learn(nodes)
 	res := sumUp(found)
 	if len(found) > 1 {
 		res = p.succession.settle(ctx, found)
 		p.cutSilent(found)
 	}
+	nodes := make([]healthcache.Node, len(found))
+	for i := range found {
+		nodes[i] = found[i].Node
+	}
+	p.clusters.learn(nodes)
 	res.Nodes = p.clusters.recall(nodes)
 	return res
 }

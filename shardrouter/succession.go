@@ -19,6 +19,10 @@ type writerRecords interface {
 	MoveWriter(ctx context.Context, shard string, from, to healthcache.Writer) (healthcache.Writer, error)
 }
 
+// drainGrace is how long the work that runs on a drained node may take to end,
+// and how long a drained writer gets no new work while no other node takes over.
+const drainGrace = time.Minute
+
 var (
 	// errNoWriter: no node of the shard is known to take the fleet's writes.
 	errNoWriter = errors.New("no node of the shard is recorded as its writer")
@@ -64,14 +68,17 @@ type succession struct {
 	mu sync.Mutex // guards the rest; held for moments by probes and beats
 	// last is the newest record that was followed. It outlives the record in
 	// Redis, so that no epoch is given twice when Redis loses it.
-	last  healthcache.Writer
-	alarm string // as it was last told
+	last healthcache.Writer
+	// followed is when the connections began to go to the present writer.
+	followed time.Time
+	alarm    string // as it was last told
 }
 
 // settle decides by what a probe found which node is to be written to, records
 // it, and makes the shard's result of it.
 func (s *succession) settle(ctx context.Context, found []sighting) healthcache.Result {
 	s.seen.mark(found, time.Now())
+	s.markDrained(found, time.Now())
 	stands, fresh := s.records.Writer(s.pool.name)
 	record := s.newest(stands)
 	e := electWriter(record, found, fresh)
@@ -80,6 +87,35 @@ func (s *succession) settle(ctx context.Context, found []sighting) healthcache.R
 	}
 	s.tell(e.alarm)
 	return s.result(e, found)
+}
+
+// markDrained marks the nodes that an operator wants no work on.
+func (s *succession) markDrained(found []sighting, now time.Time) {
+	s.mu.Lock()
+	followed := s.followed
+	s.mu.Unlock()
+	for i := range found {
+		d, drained := s.pool.evidence.NodeDrained(s.pool.name, found[i].Addr)
+		found[i].Drained = drained
+		found[i].leaving = drained && d.Since.After(followed) && now.Sub(d.Since) < drainGrace
+	}
+}
+
+// drained ends what runs on nodes that were drained long enough ago, once
+// another node is the writer.
+func (s *succession) drained(now time.Time) {
+	w := s.pool.connector.writer.Load()
+	if w == nil {
+		return
+	}
+	over := make(map[string]bool)
+	for _, n := range s.pool.connector.nodes {
+		d, drained := s.pool.evidence.NodeDrained(s.pool.name, n.addr)
+		if drained && n != w.node && now.Sub(d.Since) >= drainGrace {
+			over[n.addr] = true
+		}
+	}
+	s.pool.cutNodes(over)
 }
 
 // newest is the record to go by: the one that stands, unless a later one was
@@ -137,6 +173,7 @@ func (s *succession) follow() {
 	moved := before == nil || next == nil || before.node != next.node || before.epoch != next.epoch
 	if moved {
 		s.pool.connector.writer.Store(next)
+		s.followed = time.Now()
 	}
 	s.mu.Unlock()
 	if moved && (before != nil || next != nil) {

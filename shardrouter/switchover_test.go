@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -317,5 +318,46 @@ func TestAddressLeadsToAnotherServer(t *testing.T) {
 	err := shardrouter.MeetAs(t.Context(), f.routers[0], "server_1", "another server")
 	if !errors.Is(err, shardrouter.ErrOtherServer) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A drain of the primary holds new work and lets what runs go on; the work goes
+// on at the standby when the operator has promoted that.
+func TestDrainOfThePrimary(t *testing.T) {
+	f := newInstances(t, 2)
+	primary := f.pair.Node(0).Addr()
+	running, err := f.routers[0].Lease(t.Context(), on("server_1"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Release()
+	if err := f.routers[1].Health().DrainNode(t.Context(), "server_1", primary, "new disks", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range f.routers {
+		lab.Eventually(t, 20*time.Second, "new work is held", func() bool {
+			return r.Health().View("server_1").State == healthcache.ReadOnly
+		})
+	}
+	held := make(chan error, 1)
+	go func() { held <- f.write(t.Context(), f.routers[1]) }()
+	lab.Eventually(t, 20*time.Second, "the write waits", func() bool { return f.routers[1].Stats()[0].Held == 1 })
+	if err := running.Conn().PingContext(t.Context()); err != nil {
+		t.Errorf("what runs on the drained node has ended: %v", err)
+	}
+	f.pair.Switchover(0, 1, 0)
+	if err := <-held; err != nil {
+		t.Errorf("the write that waited: %v", err)
+	}
+	f.writesTo(t, f.routers[0], f.pair.Node(1).Addr())
+	if !running.Alive() {
+		t.Error("what runs on the drained node has ended before its time")
+	}
+	f.routers[0].DrainOver("server_1")
+	if running.Alive() {
+		t.Error("what runs on the drained node goes on after its time")
+	}
+	if n := f.count(t, 1); n != len(f.applied) {
+		t.Errorf("the new primary has %d rows of %d", n, len(f.applied))
 	}
 }

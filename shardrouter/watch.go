@@ -21,6 +21,10 @@ func (e requestEvidence) Writer(shard string) (healthcache.Writer, bool) {
 	return e.r.health.Writer(shard)
 }
 
+func (e requestEvidence) NodeDrained(shard, addr string) (healthcache.NodeDrain, bool) {
+	return e.r.health.NodeDrained(shard, addr)
+}
+
 func (e requestEvidence) MoveWriter(ctx context.Context, shard string, from, to healthcache.Writer) (healthcache.Writer, error) {
 	return e.r.health.MoveWriter(ctx, shard, from, to)
 }
@@ -34,7 +38,8 @@ func (e requestEvidence) Pace(shard string) (pace, bool) {
 }
 
 // watch suspects the shards on which a statement goes without an answer for
-// too long, and reports which shards are copies. It looks at all of them every
+// too long, ends what runs on drained nodes for too long, and reports which
+// shards are copies. It looks at all of them every
 // now and then, so that no statement needs a timer.
 func (r *Router) watch(ctx context.Context) {
 	ticker := time.NewTicker(suspectAfter / 5)
@@ -47,6 +52,9 @@ func (r *Router) watch(ctx context.Context) {
 		case <-ticker.C:
 		}
 		for shard, m := range r.layout.Load().members {
+			if m.pool.succession != nil {
+				m.pool.succession.drained(time.Now())
+			}
 			if m.pool.overdue(suspectAfter) {
 				r.health.Suspect(shard, "no answer to a statement after "+suspectAfter.String())
 			}

@@ -26,6 +26,8 @@ type shard struct {
 	Since     time.Time          `json:"since,omitzero"`
 	CheckedAt time.Time          `json:"checked_at,omitzero"`
 	Reason    string             `json:"reason,omitempty"`
+	Alarm     string             `json:"alarm,omitempty"`
+	Writer    string             `json:"writer"` // address of the node that takes the writes
 	RTT       int64              `json:"rtt_us,omitempty"`
 	Nodes     []healthcache.Node `json:"nodes,omitempty"`
 	// Copies names the shards that are proved to hold the same rows. A player
@@ -63,7 +65,7 @@ func newShard(s shardrouter.Stats, v healthcache.View, node string) shard {
 	}
 	return shard{
 		Shard: s.Shard, Group: s.Group,
-		State: state, Since: v.Since, CheckedAt: v.CheckedAt, Reason: v.Reason, RTT: v.RTT, Nodes: v.Nodes, Copies: s.Copies,
+		State: state, Since: v.Since, CheckedAt: v.CheckedAt, Reason: v.Reason, Alarm: v.Alarm, Writer: s.Writer, RTT: v.RTT, Nodes: v.Nodes, Copies: s.Copies,
 		Drained: v.Drained, DrainReason: v.DrainReason, Node: node,
 		Pool: pool{s.MaxConns, s.InUse, s.Idle, s.Waiting},
 		Counts: counts{
