@@ -62,7 +62,8 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 		keys = append(keys, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard))
 		args = append(args, t.head, t.rtt)
 	}
-	keys, args = append(keys, f.ledger.keys...), append(args, f.ledger.prints()...)
+	records := *f.ledger.keys.Load()
+	keys, args = append(keys, records...), append(args, f.ledger.prints(records)...)
 	began := time.Now()
 	reply, err := beatScript.Run(ctx, f.client, keys, args...).Slice()
 	if err != nil {
@@ -72,7 +73,7 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 	if err != nil {
 		return pulse{}, err
 	}
-	f.ledger.absorb(reply[7], began)
+	f.ledger.absorb(records, reply[7], began)
 	if len(rest) != 3*len(held) {
 		return pulse{}, fmt.Errorf("%w: %d leases tended of %d", errNothingRead, len(rest)/3, len(held))
 	}
@@ -91,8 +92,9 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, tend evalFunc) (pulse, error) {
 	pipe, began := f.client.Pipeline(), time.Now()
 	reply := beat(ctx, pipe, f.beatKeys(), f.beatArgs(seen, 0)...)
-	values := make([]*redis.StringCmd, len(f.ledger.keys))
-	for i, key := range f.ledger.keys {
+	records := *f.ledger.keys.Load()
+	values := make([]*redis.StringCmd, len(records))
+	for i, key := range records {
 		values[i] = pipe.Get(ctx, key)
 	}
 	calls := make([]call, len(held))
@@ -107,7 +109,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 	if unknownScript(append(words, reply)) {
 		return pulse{}, errNoScript
 	}
-	f.ledger.absorbApart(values, began)
+	f.ledger.absorbApart(records, values, began)
 	slice, err := reply.Slice()
 	if err != nil {
 		return pulse{}, err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Cache struct {
 	fleet *fleet // nil without Redis
 	// ledger has the records of writers and the drains of nodes.
 	ledger *ledger
+	nodes  atomic.Pointer[map[string][]string] // as Config.Nodes
 
 	starting, closing sync.Once
 	stop              context.CancelFunc
@@ -40,6 +42,7 @@ func New(cfg Config) (*Cache, error) {
 	cfg.Shards = append([]string(nil), cfg.Shards...)
 	token := cfg.Instance + "/" + rand.Text()[:10]
 	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), probers: map[string]*probing{}}
+	c.nodes.Store(&cfg.Nodes)
 	c.ledger = newLedger(ledgerKeys(cfg.Nodes), c.heard)
 	if cfg.Redis != nil {
 		c.fleet = newFleet(cfg.Redis, token, cfg, c.ledger)

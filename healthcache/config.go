@@ -91,12 +91,7 @@ func (cfg Config) withDefaults() Config {
 
 // validate reports everything that is wrong with cfg at once.
 func (cfg Config) validate() error {
-	errs := []error{validateShards(cfg.Shards)}
-	for shard := range cfg.Nodes {
-		if !slices.Contains(cfg.Shards, shard) {
-			errs = append(errs, fmt.Errorf("healthcache: Config.Nodes: %.64q is not in Config.Shards", shard))
-		}
-	}
+	errs := []error{validateShards(cfg.Shards), validateNodes(cfg.Shards, cfg.Nodes)}
 	if cfg.Probe == nil {
 		errs = append(errs, errors.New("healthcache: Config.Probe is nil: give the function that probes a shard"))
 	}
@@ -109,6 +104,16 @@ func (cfg Config) validate() error {
 	if cfg.SuspicionTimeout < 0 || cfg.SuspicionTimeout > cfg.ProbeTimeout {
 		errs = append(errs, fmt.Errorf("healthcache: Config.SuspicionTimeout is %v: it must be positive and at most ProbeTimeout (%v)",
 			cfg.SuspicionTimeout, cfg.ProbeTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+func validateNodes(shards []string, nodes map[string][]string) error {
+	var errs []error
+	for shard := range nodes {
+		if !slices.Contains(shards, shard) {
+			errs = append(errs, fmt.Errorf("healthcache: Config.Nodes: %.64q is not in Config.Shards", shard))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -3,8 +3,10 @@ package healthcache
 import (
 	"crypto/sha1" //nolint:gosec // what Redis has; it guards nothing
 	"encoding/hex"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +15,7 @@ import (
 // ledger holds the values of keys that each beat looks at: it brings those that
 // have changed, and confirms the others. Safe for use by several goroutines.
 type ledger struct {
-	keys []string // in order; it does not change
+	keys atomic.Pointer[[]string] // in order; replaced as a whole
 	// told is called, without locks, with the key of every value that is new.
 	told func(key, before, now string)
 
@@ -30,8 +32,18 @@ type entry struct {
 }
 
 func newLedger(keys []string, told func(key, before, now string)) *ledger {
+	l := &ledger{told: told, entries: make(map[string]entry, len(keys))}
+	l.watch(keys)
+	return l
+}
+
+// watch replaces the keys that each beat looks at.
+func (l *ledger) watch(keys []string) {
 	slices.Sort(keys)
-	return &ledger{keys: keys, told: told, entries: make(map[string]entry, len(keys))}
+	l.keys.Store(&keys)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.entries, func(key string, _ entry) bool { return !slices.Contains(keys, key) })
 }
 
 // print is a short digest of a value, by which Redis tells whether it is
@@ -44,11 +56,12 @@ func (e entry) print() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (l *ledger) prints() []any {
+// prints are the digests of the values of keys.
+func (l *ledger) prints(keys []string) []any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	prints := make([]any, len(l.keys))
-	for i, key := range l.keys {
+	prints := make([]any, len(keys))
+	for i, key := range keys {
 		prints[i] = l.entries[key].print()
 	}
 	return prints
@@ -100,12 +113,12 @@ func (l *ledger) limit(key string, until time.Time) {
 
 // absorb takes in what a beat on a single server brought: for each key its
 // value, or nothing where that is as it was.
-func (l *ledger) absorb(news any, at time.Time) {
+func (l *ledger) absorb(keys []string, news any, at time.Time) {
 	values, _ := news.([]any)
-	if len(values) != len(l.keys) {
+	if len(values) != len(keys) {
 		return
 	}
-	for i, key := range l.keys {
+	for i, key := range keys {
 		if value, changed := values[i].(string); changed {
 			l.learn(key, value, at)
 		} else {
@@ -115,8 +128,8 @@ func (l *ledger) absorb(news any, at time.Time) {
 }
 
 // absorbApart takes in what a beat on a cluster brought.
-func (l *ledger) absorbApart(values []*redis.StringCmd, at time.Time) {
-	for i, key := range l.keys {
+func (l *ledger) absorbApart(keys []string, values []*redis.StringCmd, at time.Time) {
+	for i, key := range keys {
 		if c := cellOf(values[i]); !c.failed {
 			l.learn(key, c.value, at)
 		}

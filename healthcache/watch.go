@@ -2,6 +2,7 @@ package healthcache
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,15 +14,16 @@ type probing struct {
 	done chan struct{} // closed when its goroutine has ended
 }
 
-// SetShards has the cache watch these shards from now on. What is known of
+// SetShards has the cache watch these shards from now on, of which those of
+// several nodes have them in nodes; see [Config]. What is known of
 // those that it watched before stays; a new one is Unknown until it has been
 // looked at, which begins at once: see Check. For one that is gone the running
 // probe is cancelled and waited for, the lease handed back, and whoever waits
 // in Settle or Check is let go. Redis delays that by an exchange at most. The
 // error names every name that is not allowed, and then nothing changes; after
 // Close it is ErrClosed.
-func (c *Cache) SetShards(shards []string) error {
-	if err := validateShards(shards); err != nil {
+func (c *Cache) SetShards(shards []string, nodes map[string][]string) error {
+	if err := errors.Join(validateShards(shards), validateNodes(shards, nodes)); err != nil {
 		return err
 	}
 	c.changing.Lock()
@@ -30,6 +32,8 @@ func (c *Cache) SetShards(shards []string) error {
 	if err != nil {
 		return err
 	}
+	c.nodes.Store(&nodes)
+	c.ledger.watch(ledgerKeys(nodes))
 	c.stopProbers(gone)
 	if len(leases) > 0 {
 		ctx, cancel := context.WithTimeout(c.running, c.cfg.refreshTimeout())

@@ -50,7 +50,7 @@ func (c *Cache) Writer(shard string) (w Writer, fresh bool) {
 // Config.Nodes, and when Redis does not answer; what stands there is not known
 // then.
 func (c *Cache) MoveWriter(ctx context.Context, shard string, from, to Writer) (Writer, error) {
-	if len(c.cfg.Nodes[shard]) == 0 {
+	if len((*c.nodes.Load())[shard]) == 0 {
 		return Writer{}, fmt.Errorf("%w: %.64q", ErrUnknownShard, shard)
 	}
 	key, began := writerKey(shard), time.Now()
@@ -80,7 +80,7 @@ func (c *Cache) MoveWriter(ctx context.Context, shard string, from, to Writer) (
 
 // heard is told of every key of the ledger that has another value.
 func (c *Cache) heard(key, before, now string) {
-	for shard := range c.cfg.Nodes {
+	for shard := range *c.nodes.Load() {
 		if w := writerIn(now); key == writerKey(shard) && !w.same(writerIn(before)) && c.cfg.OnWriter != nil {
 			c.cfg.OnWriter(shard, w)
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -76,7 +77,9 @@ func (r *Router) introduce(ctx context.Context, before *layout, fresh map[string
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
 	r.layout.Store(before.withComing(fresh))
-	err := r.health.SetShards(slices.Concat(namesOf(before.shards), added))
+	probed := r.pools()
+	maps.Copy(probed, fresh)
+	err := r.health.SetShards(slices.Concat(namesOf(before.shards), added), nodesOf(probed))
 	if err == nil {
 		var probes sync.WaitGroup
 		for shard := range fresh {
@@ -95,7 +98,7 @@ func (r *Router) introduce(ctx context.Context, before *layout, fresh map[string
 	}
 	if err != nil {
 		r.layout.Store(before)
-		_ = r.health.SetShards(namesOf(before.shards)) // they were watched before
+		_ = r.health.SetShards(namesOf(before.shards), nodesOf(r.pools())) // they were watched before
 	}
 	return err
 }
@@ -132,7 +135,7 @@ func (r *Router) switchTo(before *layout, shards []Shard, fresh map[string]*pool
 	}
 	at := newLayout(shards, pools, before)
 	r.publish(at)
-	_ = r.health.SetShards(namesOf(shards)) // the names are valid, and Close waits
+	_ = r.health.SetShards(namesOf(shards), nodesOf(pools)) // the names are valid, and Close waits
 	for shard, p := range fresh {
 		p.noteState(r.health.View(shard).State)
 		r.purge(p)

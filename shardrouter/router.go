@@ -60,7 +60,7 @@ func New(cfg Config) (*Router, error) {
 		Instance:     cfg.Instance,
 		Logger:       cfg.Logger,
 		OnChange:     r.changed,
-		Nodes:        r.nodesOfShards(),
+		Nodes:        nodesOf(pools),
 		OnWriter:     r.writerChanged,
 	})
 	if err != nil {

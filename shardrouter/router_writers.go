@@ -2,10 +2,10 @@ package shardrouter
 
 import "github.com/shardhop/shardhop/healthcache"
 
-// nodesOfShards are the addresses of the nodes of the shards that have several.
-func (r *Router) nodesOfShards() map[string][]string {
+// nodesOf are the addresses of the nodes of the shards that have several.
+func nodesOf(pools map[string]*pool) map[string][]string {
 	nodes := make(map[string][]string)
-	for name, p := range r.pools() {
+	for name, p := range pools {
 		if p.succession == nil {
 			continue
 		}
@@ -19,7 +19,7 @@ func (r *Router) nodesOfShards() map[string][]string {
 // writerChanged is told of every record that was read or written and names
 // another writer than before.
 func (r *Router) writerChanged(shard string, w healthcache.Writer) {
-	p := r.layout.Load().pool(shard)
+	p := r.layout.Load().probed(shard)
 	if p == nil || p.succession == nil {
 		return // it is not configured any more
 	}
