@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -41,9 +42,9 @@ func (f *fleet) beat(ctx context.Context, seen int64, held []tended) (pulse, err
 	if f.single() {
 		return f.beatAtOnce(ctx, seen, held)
 	}
-	p, err := f.beatApart(ctx, seen, held, beatScript.EvalSha, tendScript.EvalSha)
+	p, err := f.beatApart(ctx, seen, held, (*redis.Script).EvalSha)
 	if errors.Is(err, errNoScript) {
-		return f.beatApart(ctx, seen, held, beatScript.Eval, tendScript.Eval)
+		return f.beatApart(ctx, seen, held, (*redis.Script).Eval)
 	}
 	return p, err
 }
@@ -89,24 +90,25 @@ func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (puls
 }
 
 // beatApart is a beat on a cluster: what concerns a shard lies in other slots.
-func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, tend evalFunc) (pulse, error) {
+func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, eval scriptFunc) (pulse, error) {
 	pipe, began := f.client.Pipeline(), time.Now()
-	reply := beat(ctx, pipe, f.beatKeys(), f.beatArgs(seen, 0)...)
+	reply := eval(beatScript, ctx, pipe, f.beatKeys(), f.beatArgs(seen, 0)...)
 	records := *f.ledger.keys.Load()
 	values := make([]*redis.StringCmd, len(records))
 	for i, key := range records {
 		values[i] = pipe.Get(ctx, key)
 	}
 	calls := make([]call, len(held))
-	drains, ends := make([]*redis.StringCmd, len(held)), make([]*redis.DurationCmd, len(held))
+	drains, ends := make([]*redis.Cmd, len(held)), make([]*redis.DurationCmd, len(held))
 	for i, t := range held {
 		calls[i] = call{shard: t.shard, args: []any{f.ttl.Milliseconds(), t.head, t.rtt}}
-		drains[i], ends[i] = pipe.Get(ctx, drainKey(t.shard)), pipe.PTTL(ctx, drainKey(t.shard))
+		drains[i] = eval(readScript, ctx, pipe, []string{drainKey(t.shard)})
+		ends[i] = pipe.PTTL(ctx, drainKey(t.shard))
 	}
-	words := f.queue(ctx, pipe, calls, tend)
+	words := f.queue(ctx, pipe, calls, tendScript, eval)
 	// Each command carries its own error.
 	_, _ = pipe.Exec(ctx)
-	if unknownScript(append(words, reply)) {
+	if unknownScript(slices.Concat(words, drains, []*redis.Cmd{reply})) {
 		return pulse{}, errNoScript
 	}
 	f.ledger.absorbApart(records, values, began)
@@ -123,7 +125,8 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, beat, 
 		if err != nil {
 			continue
 		}
-		drain := cellOf(drains[i])
+		texts, _ := decodeTexts(drains[i], 1)
+		drain := texts[0]
 		drain.failed = drain.failed || ends[i].Err() != nil
 		drain.left = max(ends[i].Val(), 0)
 		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: drain}

@@ -114,8 +114,9 @@
 //   - For drains the drain key alone.
 //
 // A key that is missing, of another type, not JSON, with unknown states, dates
-// from elsewhere or of absurd size says nothing: Unknown. Addresses in a record
-// are for people to read; nothing is ever dialled because of them.
+// from elsewhere or of absurd size says nothing: Unknown. No more of a value is
+// fetched than shows that it is too long. Addresses in a record are for people to
+// read; nothing is ever dialled because of them.
 //
 // Only the holder of the lease writes the health key, and "down" only when the
 // witnesses agree. Whoever finds a shard down without holding the lease has the

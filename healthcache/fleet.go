@@ -49,9 +49,9 @@ func (f *fleet) run(ctx context.Context, script *redis.Script, calls []call) []*
 	if len(calls) == 0 {
 		return nil
 	}
-	cmds := f.pipe(ctx, calls, script.EvalSha)
+	cmds := f.pipe(ctx, calls, script, (*redis.Script).EvalSha)
 	if unknownScript(cmds) {
-		return f.pipe(ctx, calls, script.Eval)
+		return f.pipe(ctx, calls, script, (*redis.Script).Eval)
 	}
 	return cmds
 }
@@ -65,21 +65,22 @@ func unknownScript(cmds []*redis.Cmd) bool {
 	return false
 }
 
-type evalFunc func(ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd
+// scriptFunc runs a script by its hash or by its text.
+type scriptFunc func(s *redis.Script, ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd
 
-func (f *fleet) pipe(ctx context.Context, calls []call, eval evalFunc) []*redis.Cmd {
+func (f *fleet) pipe(ctx context.Context, calls []call, script *redis.Script, eval scriptFunc) []*redis.Cmd {
 	pipe := f.client.Pipeline()
-	cmds := f.queue(ctx, pipe, calls, eval)
+	cmds := f.queue(ctx, pipe, calls, script, eval)
 	// Each command carries its own error.
 	_, _ = pipe.Exec(ctx)
 	return cmds
 }
 
-func (f *fleet) queue(ctx context.Context, pipe redis.Pipeliner, calls []call, eval evalFunc) []*redis.Cmd {
+func (f *fleet) queue(ctx context.Context, pipe redis.Pipeliner, calls []call, script *redis.Script, eval scriptFunc) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
 		keys := []string{healthKey(c.shard), leaseKey(c.shard)}
-		cmds[i] = eval(ctx, pipe, keys, append([]any{f.token}, c.args...)...)
+		cmds[i] = eval(script, ctx, pipe, keys, append([]any{f.token}, c.args...)...)
 	}
 	return cmds
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,8 +33,8 @@ type reading struct {
 }
 
 // read looks at the keys of shards, and at the health keys of foreign ones, in
-// one round trip; where drains stand, in a second one at their ends. It asks
-// for Redis's clock unless that is known.
+// one round trip; where drains stand, in a second one at their ends. clock is
+// Redis's where that is known from elsewhere.
 func (f *fleet) read(ctx context.Context, shards, foreign []string, clock time.Time) (reading, error) {
 	r, err := f.readKeys(ctx, shards, foreign, clock)
 	if err != nil {
@@ -43,7 +44,7 @@ func (f *fleet) read(ctx context.Context, shards, foreign []string, clock time.T
 	return r, nil
 }
 
-func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock time.Time) (r reading, err error) {
+func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock time.Time) (reading, error) {
 	keys := make([]string, 0, 3*len(shards)+len(foreign))
 	for _, s := range shards {
 		keys = append(keys, healthKey(s), drainKey(s), leaseKey(s))
@@ -51,16 +52,11 @@ func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock ti
 	for _, s := range foreign {
 		keys = append(keys, healthKey(s))
 	}
-	pipe := f.client.Pipeline()
-	cells := f.queueReads(ctx, pipe, keys)
+	cells, now, err := f.readCells(ctx, keys)
 	if clock.IsZero() {
-		asked := pipe.Time(ctx)
-		defer func() { r.clock = asked.Val() }()
+		clock = now
 	}
-	// Each command's own error is looked at below.
-	_, err = pipe.Exec(ctx)
-
-	r = reading{shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign)), clock: clock}
+	r := reading{shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign)), clock: clock}
 	read := 0
 	count := func(c cell) {
 		if !c.failed {
@@ -68,11 +64,11 @@ func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock ti
 		}
 	}
 	for i, s := range shards {
-		r.shards[s] = keyset{cells(3 * i), cells(3*i + 1), cells(3*i + 2)}
+		r.shards[s] = keyset{cells[3*i], cells[3*i+1], cells[3*i+2]}
 		count(r.shards[s].health)
 	}
 	for i, s := range foreign {
-		r.foreign[s] = cells(3*len(shards) + i)
+		r.foreign[s] = cells[3*len(shards)+i]
 		count(r.foreign[s])
 	}
 	if read == 0 {
@@ -81,25 +77,64 @@ func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock ti
 	return r, nil
 }
 
-// queueReads adds the reads of keys to pipe, and returns what gives the i-th
-// of them afterwards. A single server takes one MGET; over the slots of a
-// cluster that fails, and each key is a GET.
-func (f *fleet) queueReads(ctx context.Context, pipe redis.Pipeliner, keys []string) func(i int) cell {
-	if f.single() {
-		all := pipe.MGet(ctx, keys...)
-		return func(i int) cell {
-			if all.Err() != nil || i >= len(all.Val()) {
-				return cell{failed: true}
-			}
-			value, ok := all.Val()[i].(string)
-			return cell{value: value, exists: ok}
+// readCells reads keys, and Redis's clock; zero where that could not be had. A
+// single server takes one command; over the slots of a cluster each key is one.
+func (f *fleet) readCells(ctx context.Context, keys []string) (cells []cell, clock time.Time, err error) {
+	size := len(keys)
+	if !f.single() {
+		size = 1
+	}
+	chunks := slices.Collect(slices.Chunk(keys, max(size, 1)))
+	cmds, err := f.readChunks(ctx, chunks, (*redis.Script).EvalSha)
+	if unknownScript(cmds) {
+		cmds, err = f.readChunks(ctx, chunks, (*redis.Script).Eval)
+	}
+	cells = make([]cell, 0, len(keys))
+	for i, cmd := range cmds {
+		texts, now := decodeTexts(cmd, len(chunks[i]))
+		cells = append(cells, texts...)
+		if clock.IsZero() {
+			clock = now
 		}
 	}
-	gets := make([]*redis.StringCmd, len(keys))
-	for i, key := range keys {
-		gets[i] = pipe.Get(ctx, key)
+	return cells, clock, err
+}
+
+// readChunks has each command carry its own error, and returns the first of them.
+func (f *fleet) readChunks(ctx context.Context, chunks [][]string, eval scriptFunc) ([]*redis.Cmd, error) {
+	pipe := f.client.Pipeline()
+	cmds := make([]*redis.Cmd, len(chunks))
+	for i, keys := range chunks {
+		cmds[i] = eval(readScript, ctx, pipe, keys)
 	}
-	return func(i int) cell { return cellOf(gets[i]) }
+	_, err := pipe.Exec(ctx)
+	return cmds, err
+}
+
+// decodeTexts reads the reply to one command that asked for n texts.
+func decodeTexts(cmd *redis.Cmd, n int) (cells []cell, clock time.Time) {
+	cells = make([]cell, n)
+	reply, err := cmd.Slice()
+	if err != nil || len(reply) != 2 {
+		return failed(cells), time.Time{}
+	}
+	texts, _ := reply[1].([]any)
+	if len(texts) != n {
+		return failed(cells), time.Time{}
+	}
+	for i, text := range texts {
+		cells[i].value, cells[i].exists = text.(string)
+	}
+	now, _ := reply[0].(int64)
+	return cells, time.UnixMilli(now)
+}
+
+// failed marks all cells as not read.
+func failed(cells []cell) []cell {
+	for i := range cells {
+		cells[i].failed = true
+	}
+	return cells
 }
 
 func cellOf(cmd *redis.StringCmd) cell {

@@ -1,6 +1,10 @@
 package healthcache
 
-import "github.com/redis/go-redis/v9"
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // All scripts go by Redis's clock, and may run twice without harm, since clients
 // repeat what got no answer: a mailbox that was emptied for nobody makes this
@@ -29,6 +33,24 @@ local function rfc3339(ms)
 end
 `
 
+// luaBounded reads a text, false where there is none, and no more of it than shows
+// that it is too long: whoever put megabytes into a key shall not have every
+// instance fetch them.
+var luaBounded = fmt.Sprintf(`
+local function bounded(key)
+  if redis.call('TYPE', key).ok ~= 'string' then return false end
+  return redis.call('GETRANGE', key, 0, %d)
+end
+`, maxRecordBytes)
+
+// readScript reads texts. KEYS: those to read. The answer is Redis's clock in
+// milliseconds, and the texts.
+var readScript = redis.NewScript(luaClock + luaBounded + `
+local texts = {}
+for i, key in ipairs(KEYS) do texts[i] = bounded(key) end
+return {now, texts}
+`)
+
 // luaTend takes a free lease or extends the own one. It never takes another's:
 // only what cannot be a lease, because it is no string or would never end,
 // counts as free. With the lease the holder keeps its last record alive, so
@@ -39,17 +61,18 @@ end
 // record was renewed.
 const luaTend = `
 local function tend(health, lease, token, ttl, head, rtt)
-  if redis.call('TYPE', lease).ok == 'string' and redis.call('PTTL', lease) >= 0 then
-    if redis.call('GET', lease) ~= token then return 0 end
+  local holder = bounded(lease)
+  if holder and redis.call('PTTL', lease) >= 0 then
+    if holder ~= token then return 0 end
     redis.call('PEXPIRE', lease, ttl)
   else
     redis.call('SET', lease, token, 'PX', ttl)
   end
-  if head == '' or redis.call('TYPE', health).ok ~= 'string' then
+  local record = head ~= '' and bounded(health)
+  if not record then
     redis.call('PEXPIRE', health, ttl)
     return 1
   end
-  local record = redis.call('GET', health)
   if string.sub(record, 1, #head) ~= head then return 1 end
   record = string.gsub(record, '"checked_at":"[^"]*"', '"checked_at":"' .. rfc3339(now) .. '"', 1)
   record = string.gsub(record, '"rtt_us":%d+', '"rtt_us":' .. rtt, 1)
@@ -73,11 +96,11 @@ end
 
 // beatScript is an instance's sign of life, and brings back what is new. KEYS:
 // members, changes, generation, the instance's mail, then health, lease and
-// drain key of each shard that it holds, then those of the ledger. ARGV: token, milliseconds for which the instance counts as
-// alive, milliseconds of its leases, the change counter that it saw last, the
-// number of leases, then the head and the round-trip time of each record, then
-// the digests of the ledger.
-var beatScript = redis.NewScript(luaClock + luaTend + luaBump + luaLedger + `
+// drain key of each shard that it holds, then those of the ledger. ARGV: token,
+// milliseconds for which the instance counts as alive, milliseconds of its leases,
+// the change counter that it saw last, the number of leases, then the head and the
+// round-trip time of each record, then the digests of the ledger.
+var beatScript = redis.NewScript(luaClock + luaBounded + luaTend + luaBump + luaLedger + `
 local members, changes, generation, mail = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, alive, ttl, seen = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local leases = tonumber(ARGV[5])
@@ -101,10 +124,8 @@ local asked = redis.call('SMEMBERS', mail)
 if #asked > 0 then redis.call('DEL', mail) end
 local tended = {}
 for i = 5, 4 + 3 * leases, 3 do
-  local drain, left = false, -1
-  if redis.call('TYPE', KEYS[i + 2]).ok == 'string' then
-    drain, left = redis.call('GET', KEYS[i + 2]), redis.call('PTTL', KEYS[i + 2])
-  end
+  local drain, left = bounded(KEYS[i + 2]), -1
+  if drain then left = redis.call('PTTL', KEYS[i + 2]) end
   tended[#tended + 1] = tend(KEYS[i], KEYS[i + 1], token, ttl, ARGV[#tended / 3 * 2 + 6], ARGV[#tended / 3 * 2 + 7])
   tended[#tended + 1] = drain
   tended[#tended + 1] = left
@@ -115,7 +136,7 @@ return {now, count, born, redis.call('ZCARD', members), changed, asked, tended, 
 
 // tendScript tends one shard. KEYS: health key, lease key. ARGV: token,
 // milliseconds of the lease, head and round-trip time of the record.
-var tendScript = redis.NewScript(luaClock + luaTend + `
+var tendScript = redis.NewScript(luaClock + luaBounded + luaTend + `
 return tend(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 `)
 
@@ -124,8 +145,8 @@ return tend(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 // token, TTL in milliseconds, state, milliseconds since the state was entered,
 // the "since" that was written before for the same state (may be empty), the
 // rest of the record.
-var reportScript = redis.NewScript(luaClock + `
-if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[1] then return '' end
+var reportScript = redis.NewScript(luaClock + luaBounded + `
+if bounded(KEYS[2]) ~= ARGV[1] then return '' end
 local checked = rfc3339(now)
 local since = ARGV[5]
 if since == '' or since > checked then since = rfc3339(now - tonumber(ARGV[4])) end
@@ -137,16 +158,16 @@ return since
 
 // takeOverScript takes a lease that its holder has offered. KEYS: health key, lease
 // key. ARGV: token, milliseconds of the lease, the holder's token.
-var takeOverScript = redis.NewScript(`
-if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[3] then return 0 end
+var takeOverScript = redis.NewScript(luaBounded + `
+if bounded(KEYS[2]) ~= ARGV[3] then return 0 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
 `)
 
 // releaseScript hands the own lease back. KEYS: health key, lease key. ARGV: token.
-var releaseScript = redis.NewScript(`
-if redis.call('TYPE', KEYS[2]).ok ~= 'string' or redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+var releaseScript = redis.NewScript(luaBounded + `
+if bounded(KEYS[2]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[2])
 `)
 

@@ -181,7 +181,7 @@ func (m *modelRedis) takeOver(b *bill, token string, offers []offer) map[string]
 func (m *modelRedis) read(b *bill, shards []string) reading {
 	now := time.Now()
 	r := reading{shards: map[string]keyset{}, clock: now}
-	request, reply := []string{"mget"}, 0
+	request, reply := []string{"evalsha", strings.Repeat("x", shaBytes), fmt.Sprint(3 * len(shards))}, 8+clockBytes
 	for _, s := range shards {
 		keys := m.keys(s, now)
 		r.shards[s] = keys

@@ -18,10 +18,10 @@ import (
 // sweepScript digests the keys of shards, without what a renewal of a record
 // changes. Its keys are named by the shards, which one server alone allows: it is
 // not for clusters. ARGV: the shards' names with blanks between.
-var sweepScript = redis.NewScript(`
+var sweepScript = redis.NewScript(luaBounded + `
 local prints = {}
 for shard in string.gmatch(ARGV[1], '%S+') do
-  local keys = redis.call('MGET', 'db:health:' .. shard, 'db:drain:' .. shard, 'db:probe:{db:health:' .. shard .. '}')
+  local keys = {bounded('db:health:' .. shard), bounded('db:drain:' .. shard), bounded('db:probe:{db:health:' .. shard .. '}')}
   local record = keys[1]
   if record then
     record = string.gsub(record, '"checked_at":"[^"]*"', '', 1)
