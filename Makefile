@@ -18,10 +18,10 @@ comma := ,
 space := $(empty) $(empty)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test cover vet lint fmt tidy bench chaos clean
+.PHONY: help setup test cover vet lint fmt tidy bench bench-fleet chaos clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the servers that the tests run (Debian packages)
 	@./.ci/setup
@@ -59,6 +59,9 @@ tidy: ## tidy the go.mod of every module
 
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-fleet: ## print the figures of docs/health.md, of fleets of the game on real servers
+	go test ./example-game/internal/fleet -run '^$$' -bench . -benchtime 1x
 
 # Some twenty minutes. ROUNDS=1 is what the tests do.
 ROUNDS := 20

@@ -234,7 +234,7 @@ func TestFlappingShard(t *testing.T) {
 	players, others := f.settle(3, "server_1")
 	rest := routes(others)
 	before := routes(players)
-	stop := play(players, nil)
+	stop := play(players, 20*time.Millisecond)
 	for n := range 8 {
 		f.set([]faultproxy.Mode{faultproxy.Cut, faultproxy.Pass}[n%2], "server_1")
 		<-time.After(time.Second) // that is the flapping, not a wait for something

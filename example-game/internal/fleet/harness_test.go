@@ -33,7 +33,9 @@ type plan struct {
 	instances int
 	environ   []string          // of every instance, over what the harness sets
 	dsns      map[string]string // of shards that are not on the common server
+	shards    []string          // those of the list above, unless set
 	calm      bool              // the default probe interval
+	quiet     bool              // the log is not passed on
 }
 
 // fleet is some instances of the game.
@@ -55,13 +57,19 @@ func newFleet(t testing.TB, p plan) *fleet {
 	if p.instances == 0 {
 		p.instances = 3
 	}
+	if p.shards == nil {
+		p.shards = shards
+	}
 	f := &fleet{t: t, plan: p, redis: lab.Redis(t), log: &journal{out: t.Output()}}
+	if p.quiet {
+		f.log.out = io.Discard
+	}
 	f.rdb = f.redis.Client()
 	f.games = make([]*app.App, p.instances)
 	f.proxies = make([]map[string]*faultproxy.Proxy, p.instances)
 	for i := range f.games {
 		f.proxies[i] = map[string]*faultproxy.Proxy{}
-		f.start(i, shards)
+		f.start(i, p.shards)
 	}
 	t.Cleanup(f.end)
 	f.ready()
@@ -71,6 +79,15 @@ func newFleet(t testing.TB, p plan) *fleet {
 // start starts one instance that knows the shards of list, with more variables.
 func (f *fleet) start(i int, list []string, more ...string) {
 	f.t.Helper()
+	game, err := app.Start(f.t.Context(), append(f.environ(i, list), more...), slog.New(slog.NewTextHandler(f.log, nil)))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.games[i] = game
+}
+
+// environ is the environment of an instance that knows the shards of list.
+func (f *fleet) environ(i int, list []string) []string {
 	environ := []string{"ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0", "REDIS_URL=" + f.redis.URL(), "SHARDS=" + strings.Join(list, ",")}
 	if !f.plan.calm {
 		environ = append(environ, "SHARD_HEALTH_INTERVAL="+interval.String())
@@ -78,12 +95,7 @@ func (f *fleet) start(i int, list []string, more ...string) {
 	for _, shard := range list {
 		environ = append(environ, "SHARD_"+strings.ToUpper(shard)+"_DSN="+f.path(i, shard))
 	}
-	environ = append(append(environ, f.plan.environ...), more...)
-	game, err := app.Start(f.t.Context(), environ, slog.New(slog.NewTextHandler(f.log, nil)))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.games[i] = game
+	return append(environ, f.plan.environ...)
 }
 
 // path is the DSN of a shard by way of the instance's own proxy.

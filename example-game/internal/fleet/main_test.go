@@ -14,6 +14,9 @@ import (
 var database *lab.MariaDBServer
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(runProgram())
+	}
 	os.Exit(lab.Main(m,
 		func(t testing.TB) { database = lab.MariaDB(t) },
 		func() error {
