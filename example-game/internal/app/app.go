@@ -27,11 +27,11 @@ type App struct {
 	environ []string
 	log     *slog.Logger
 	parts   parts
-	hop   *shardhop.Hop
-	game  *game.Game
-	front *listener // players
-	back  *listener // operators
-	once  sync.Once
+	hop     *shardhop.Hop
+	game    *game.Game
+	front   *listener // players
+	back    *listener // operators
+	once    sync.Once
 }
 
 // Run starts the game that environ describes, prints one line to stdout when

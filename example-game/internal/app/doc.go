@@ -7,6 +7,7 @@
 //	ADMIN_TOKEN           what operators have to know; required where ADMIN_ADDR
 //	                      is not a loopback address
 //	SHARDS, SHARD_*       the shards, as package shardrouter reads them
+//	SHARDS_FILE           a file of these, read over the others and again on SIGHUP
 //	REDIS_URL, REDIS_*,   Redis and the sessions, as package shardhop reads them
 //	SESSION_*, COOKIE_SECURE
 //
