@@ -108,7 +108,7 @@ func partsOf(t *testing.T, conn *sql.Conn) map[string]any {
 // The forms without a context do what the others do.
 func TestLegacyForms(t *testing.T) {
 	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
+	f := newFleet(t, 1, func(c *shardrouter.Config) { c.Shards[0].DSN += "?interpolateParams=false" })
 	l := f.lease(t, "server_1")
 	defer l.Release()
 	err := l.Conn().Raw(func(dc any) error {
