@@ -111,7 +111,11 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, eval s
 	if unknownScript(slices.Concat(words, drains, []*redis.Cmd{reply})) {
 		return pulse{}, errNoScript
 	}
-	f.ledger.absorbApart(records, values, began)
+	cells := make([]cell, len(values))
+	for i, value := range values {
+		cells[i] = cellOf(value)
+	}
+	f.ledger.absorbCells(records, cells, began)
 	slice, err := reply.Slice()
 	if err != nil {
 		return pulse{}, err

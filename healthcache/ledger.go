@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // ledger holds the values of keys that each beat looks at: it brings those that
@@ -37,13 +35,20 @@ func newLedger(keys []string, told func(key, before, now string)) *ledger {
 	return l
 }
 
-// watch replaces the keys that each beat looks at.
-func (l *ledger) watch(keys []string) {
+// watch replaces the keys that each beat looks at, and returns those that have
+// not been read yet.
+func (l *ledger) watch(keys []string) (unread []string) {
 	slices.Sort(keys)
 	l.keys.Store(&keys)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.entries, func(key string, _ entry) bool { return !slices.Contains(keys, key) })
+	for _, key := range keys {
+		if l.entries[key].at.IsZero() {
+			unread = append(unread, key)
+		}
+	}
+	return unread
 }
 
 // print is a short digest of a value, by which Redis tells whether it is
@@ -127,10 +132,10 @@ func (l *ledger) absorb(keys []string, news any, at time.Time) {
 	}
 }
 
-// absorbApart takes in what a beat on a cluster brought.
-func (l *ledger) absorbApart(keys []string, values []*redis.StringCmd, at time.Time) {
+// absorbCells takes in what reading each of keys brought.
+func (l *ledger) absorbCells(keys []string, cells []cell, at time.Time) {
 	for i, key := range keys {
-		if c := cellOf(values[i]); !c.failed {
+		if c := cells[i]; !c.failed {
 			l.learn(key, c.value, at)
 		}
 	}

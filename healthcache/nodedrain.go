@@ -71,7 +71,7 @@ func (c *Cache) UndrainNode(ctx context.Context, shard, addr string) error {
 }
 
 func (c *Cache) knownNode(shard, addr string) error {
-	if !slices.Contains(c.cfg.Nodes[shard], addr) {
+	if !slices.Contains((*c.nodes.Load())[shard], addr) {
 		return fmt.Errorf("%w: %.128q of %.64q", ErrUnknownNode, addr, shard)
 	}
 	return nil

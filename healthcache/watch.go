@@ -33,7 +33,7 @@ func (c *Cache) SetShards(shards []string, nodes map[string][]string) error {
 		return err
 	}
 	c.nodes.Store(&nodes)
-	c.ledger.watch(ledgerKeys(nodes))
+	c.readNow(c.ledger.watch(ledgerKeys(nodes)))
 	c.stopProbers(gone)
 	if len(leases) > 0 {
 		ctx, cancel := context.WithTimeout(c.running, c.cfg.refreshTimeout())
@@ -45,6 +45,19 @@ func (c *Cache) SetShards(shards []string, nodes map[string][]string) error {
 		c.startProbers(added)
 	}
 	return nil
+}
+
+// readNow reads keys of the ledger ahead of the next beat, so that the first
+// probe of a shard knows its record. What cannot be read is left to the beats.
+func (c *Cache) readNow(keys []string) {
+	if c.fleet == nil || c.running == nil || len(keys) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.running, c.cfg.refreshTimeout())
+	defer cancel()
+	began := time.Now()
+	cells, _, _ := c.fleet.readCells(ctx, keys) // each tells whether it was read
+	c.ledger.absorbCells(keys, cells, began)
 }
 
 // startProbers has shards probed. It is called under changing.
