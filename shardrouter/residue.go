@@ -75,10 +75,21 @@ func (sc *sqlScanner) scanForResidue() bool {
 		case symbol == ';':
 			word, symbol = sc.next()
 			return sc.hidden || word != "" || symbol != 0
-		case len(word) == len(getLock) && strings.EqualFold(word, getLock):
+		case strings.EqualFold(word, getLock), sc.quotesCall(symbol, getLock):
 			return true
 		}
 	}
+}
+
+// quotesCall reports whether the present token is the name of a function in
+// quotes, as the server takes it in backticks, and with ANSI_QUOTES in double
+// quotes, and is called.
+func (sc *sqlScanner) quotesCall(symbol byte, name string) bool {
+	if symbol != '`' && symbol != '"' || sc.i-sc.from != len(name)+2 || !strings.EqualFold(sc.s[sc.from+1:sc.i-1], name) {
+		return false
+	}
+	sc.skipBlank()
+	return strings.HasPrefix(sc.s[sc.i:], "(")
 }
 
 // next returns the next word, or the next symbol; neither at the end.
