@@ -9,18 +9,61 @@ func breaksTransaction(query string, several bool) bool {
 	return anyStatement(query, several, (*sqlScanner).endsTransaction)
 }
 
+// insideWords begin the statements of which is known that they stay inside a
+// transaction, but for those that endsTransaction tells from them. Procedures are
+// none of them, nor are the blocks, loops and labels that MariaDB takes outside of
+// procedures.
+var insideWords = setOf(`
+	CHECKSUM CREATE DEALLOCATE DELETE DESC DESCRIBE DO DROP EXPLAIN GET HANDLER HELP
+	INSERT KILL LOAD PREPARE RELEASE REPLACE RESIGNAL ROLLBACK SAVEPOINT SELECT SET
+	SHOW SIGNAL TABLE UPDATE USE VALUES WITH`)
+
 // mayCommit reports whether a statement may end the transaction in which it
-// stands without saying so: a procedure, and what breaksTransaction refuses.
+// stands without saying so: one that is not known to stay inside of it, and what
+// breaksTransaction refuses.
 func mayCommit(query string, several bool) bool {
 	return anyStatement(query, several, func(sc *sqlScanner) bool {
+		sc.unwrap()
 		at := sc.i
-		switch upper(sc.word()) {
-		case "CALL", "EXECUTE":
+		word, symbol := sc.next()
+		for symbol == '(' {
+			word, symbol = sc.next()
+		}
+		if word != "" && !insideWords.has(word) || symbol != 0 && symbol != ';' {
 			return true
 		}
 		sc.i = at
 		return sc.endsTransaction()
 	})
+}
+
+// unwrap passes over SET STATEMENT … FOR, behind which a statement stands.
+func (sc *sqlScanner) unwrap() {
+	for {
+		at := sc.i
+		if !strings.EqualFold(sc.keyword(), "SET") || !strings.EqualFold(sc.keyword(), "STATEMENT") || !sc.skipFor() {
+			sc.i = at
+			return
+		}
+	}
+}
+
+// skipFor passes over the settings up to and with FOR, and reports whether it
+// was there.
+func (sc *sqlScanner) skipFor() bool {
+	for depth := 0; ; {
+		word, symbol := sc.next()
+		switch {
+		case word == "" && symbol == 0, symbol == ';':
+			return false
+		case symbol == '(':
+			depth++
+		case symbol == ')':
+			depth--
+		case depth == 0 && strings.EqualFold(word, "FOR"):
+			return true
+		}
+	}
 }
 
 // anyStatement reports whether is holds of one of the statements of query, or
@@ -48,6 +91,7 @@ func anyStatement(query string, several bool, is func(*sqlScanner) bool) bool {
 // endsTransaction looks at the words that follow, up to those that decide. A
 // comment that some servers execute may hide the first.
 func (sc *sqlScanner) endsTransaction() bool {
+	sc.unwrap()
 	switch upper(sc.keyword()) {
 	case "BEGIN", "START", "STOP", "COMMIT", "XA", "ALTER", "TRUNCATE", "RENAME", "GRANT", "REVOKE", "LOCK",
 		"UNLOCK", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "RESET", "INSTALL", "UNINSTALL", "CHANGE", "CACHE":
@@ -60,6 +104,8 @@ func (sc *sqlScanner) endsTransaction() bool {
 		return word != "TO" // a savepoint
 	case "CREATE", "DROP":
 		return upper(sc.keyword()) != "TEMPORARY"
+	case "LOAD":
+		return upper(sc.keyword()) == "INDEX"
 	case "SET":
 		return sc.setsTransaction()
 	}
@@ -67,22 +113,15 @@ func (sc *sqlScanner) endsTransaction() bool {
 }
 
 // setsTransaction reports whether a SET ends the transaction: that of
-// autocommit or a password, and SET STATEMENT … FOR what does.
+// autocommit or a password.
 func (sc *sqlScanner) setsTransaction() bool {
 	rest := strings.ToUpper(sc.s[sc.i:])
 	if strings.Contains(rest, "AUTOCOMMIT") {
 		return true
 	}
 	at := sc.i
-	switch upper(sc.keyword()) {
-	case "PASSWORD":
+	if strings.EqualFold(sc.keyword(), "PASSWORD") {
 		return true
-	case "STATEMENT":
-		for word, symbol := sc.next(); word != "" || symbol != 0 && symbol != ';'; word, symbol = sc.next() {
-			if strings.EqualFold(word, "FOR") {
-				return sc.endsTransaction()
-			}
-		}
 	}
 	sc.i = at
 	return false
@@ -107,11 +146,15 @@ func (sc *sqlScanner) skipStatement() bool {
 		case word == "" && symbol == 0:
 			return false
 		case symbol == ';':
-			at := sc.i
-			word, symbol = sc.next()
-			more := word != "" || symbol != 0
-			sc.i = at
-			return more
+			return sc.hasNext()
 		}
 	}
+}
+
+// hasNext reports whether another token follows.
+func (sc *sqlScanner) hasNext() bool {
+	at := sc.i
+	word, symbol := sc.next()
+	sc.i = at
+	return word != "" || symbol != 0
 }

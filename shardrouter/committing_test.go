@@ -45,6 +45,18 @@ func TestWhatEndsATransaction(t *testing.T) {
 		{"SET PASSWORD = 'x'", alone, true, true, "writes the tables of accounts"},
 		{"SET STATEMENT max_statement_time = 1 FOR DROP TABLE t", alone, true, true, "what stands behind counts"},
 		{"SET STATEMENT max_statement_time = 1 FOR DELETE FROM t", alone, false, false, "likewise"},
+		{"SET STATEMENT max_statement_time = 1 FOR CALL p()", alone, false, true, "likewise"},
+		{"SET STATEMENT max_statement_time = 1 FOR EXECUTE IMMEDIATE 'COMMIT'", alone, false, true, "likewise"},
+		{"IF TRUE THEN COMMIT; END IF", alone, false, true, "MariaDB runs it outside of procedures, too"},
+		{"CASE 1 WHEN 1 THEN COMMIT; END CASE", alone, false, true, "likewise"},
+		{"once: LOOP COMMIT; LEAVE once; END LOOP", alone, false, true, "likewise, with a label"},
+		{"FOR i IN 1..2 DO COMMIT; END FOR", alone, false, true, "likewise"},
+		{"`once`: BEGIN NOT ATOMIC COMMIT; END", alone, false, true, "likewise, with a quoted label"},
+		{"LOAD INDEX INTO CACHE t", alone, true, true, "it commits"},
+		{"LOAD DATA INFILE 'x' INTO TABLE t", alone, false, false, "rows like any other"},
+		{"WITH x AS (SELECT 1) SELECT * FROM x", alone, false, false, "reads"},
+		{"SAVEPOINT s", alone, false, false, "stays inside"},
+		{"RELEASE SAVEPOINT s", alone, false, false, "stays inside"},
 		{"CREATE TEMPORARY TABLE x (n INT); DROP TEMPORARY TABLE x", several, false, false, "of the connection alone"},
 	}
 	for _, tt := range tests {

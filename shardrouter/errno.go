@@ -30,6 +30,7 @@ const (
 	erUnknownVariable          = 1193
 	erTooManyUserConnections   = 1203
 	erLockWaitTimeout          = 1205
+	erLockTableFull            = 1206 // InnoDB: no memory for locks; the transaction is rolled back
 	erLockDeadlock             = 1213
 	erUserLimitReached         = 1226
 	erOptionPreventsStatement  = 1290

@@ -17,10 +17,15 @@ type ghost struct {
 	peer peer
 }
 
-// lose gives a lease back whose connection is gone, and remembers its ghost.
+// lose gives a lease back whose connection is of no more use, and remembers its
+// ghost. The connection is cut, or it would be lent again and end as a ghost in
+// the hands of its next holder.
 func (t *transaction) lose(l *Lease) {
-	if l.server.peer.thread != 0 {
-		t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
+	if !l.released.Load() {
+		l.server.wire.cut()
+		if l.server.peer.thread != 0 {
+			t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
+		}
 	}
 	t.src.Lost(l)
 }

@@ -102,6 +102,7 @@ type ranAs struct {
 	query string
 	reach reach
 	inTx  bool // begun by BeginTx, and COMMIT was not sent
+	stays bool // and something in it may have been committed before
 	multi bool // the connection takes several statements at once
 }
 
@@ -116,7 +117,7 @@ func progressOf(r ranAs, err error, v Verdict) (p Progress, ok bool) {
 		return Unknown, false
 	case v == VerdictLost && r.reach == reachNotSent && !r.inTx:
 		return NotSent, true
-	case r.inTx && mayCommit(r.query, r.multi):
+	case r.inTx && (r.stays || mayCommit(r.query, r.multi)):
 		return Unknown, v == VerdictLost || v == VerdictReadOnly
 	case r.inTx:
 		return RolledBack, v == VerdictLost
@@ -170,6 +171,7 @@ func isOpaque(query string, multi bool) bool {
 		return true
 	}
 	sc := readScanner{sqlScanner: sqlScanner{s: query}}
+	sc.unwrap()
 	switch upper(sc.word()) {
 	case "SELECT", "WITH", "DO":
 		return sc.callsUnknown()
@@ -180,6 +182,7 @@ func isOpaque(query string, multi bool) bool {
 // isTransactionControl tells BEGIN and the like from DDL.
 func isTransactionControl(query string) bool {
 	sc := sqlScanner{s: query}
+	sc.unwrap()
 	switch upper(sc.word()) {
 	case "BEGIN", "START", "COMMIT", "ROLLBACK", "SET":
 		return true

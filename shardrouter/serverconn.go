@@ -57,9 +57,10 @@ type serverConn struct {
 	// lost: in the present or last transaction, the connection went, or the
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
 	lost atomic.Bool
-	// called: in the present or last transaction, something was sent that may
-	// have committed it in the midst. Safe for any goroutine.
-	called atomic.Bool
+	// stays: since the last BeginTx, something was sent that a rollback of the
+	// transaction may leave: what may commit it in its midst, a COMMIT, or a
+	// statement after its end. Safe for any goroutine.
+	stays  atomic.Bool
 	ending *ending // of the present lease; nil before the first
 
 	lastUsed time.Time
@@ -145,9 +146,10 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	c.lost.Store(false)
-	c.called.Store(false)
+	c.stays.Store(false)
 	inner, err := c.mysqlConn.BeginTx(ctx, opts)
 	if err != nil {
+		c.tainted = true // the isolation level may be set for whatever comes next
 		return nil, err
 	}
 	c.tx = txState{open: true, readOnly: opts.ReadOnly}
@@ -209,8 +211,8 @@ func (c *serverConn) free() error {
 
 // begin counts in a statement that is about to be sent.
 func (c *serverConn) begin(query string) {
-	if c.tx.open && mayCommit(query, c.node.multi) {
-		c.called.Store(true)
+	if !c.tx.open || mayCommit(query, c.node.multi) {
+		c.stays.Store(true)
 	}
 	c.uses.begin()
 }
@@ -251,7 +253,7 @@ func (c *serverConn) typed(err error, query string, to reach) error {
 	if c.pool == nil {
 		return err
 	}
-	r := ranAs{query: query, reach: to, inTx: c.tx.open, multi: c.node.multi}
+	r := ranAs{query: query, reach: to, inTx: c.tx.open, stays: c.stays.Load(), multi: c.node.multi}
 	v := c.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly})
 	if p, ok := progressOf(r, err, v); ok {
 		return c.statementError(p, err)
@@ -275,10 +277,13 @@ func (c *serverConn) unrun(err error) error {
 	if c.pool == nil {
 		return err
 	}
-	if c.tx.open {
-		return c.statementError(RolledBack, err)
+	switch {
+	case !c.tx.open:
+		return c.statementError(NotSent, err)
+	case c.stays.Load():
+		return c.statementError(Unknown, err)
 	}
-	return c.statementError(NotSent, err)
+	return c.statementError(RolledBack, err)
 }
 
 // broken gives the connection up after a panic of the driver.

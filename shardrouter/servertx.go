@@ -16,15 +16,18 @@ type serverTx struct {
 func (t *serverTx) Commit() (err error) {
 	defer t.close(&err)
 	if t.conn.tx.ended {
-		_ = t.tx.Rollback()
+		if t.tx.Rollback() != nil {
+			t.conn.wire.cut()
+		}
 		return ErrTxEnded
 	}
 	if t.conn.wire.hungUp() {
 		t.conn.wire.cut()
 	}
+	stayed := t.conn.stays.Swap(true)
 	mark := t.conn.wire.mark()
 	if err := t.tx.Commit(); err != nil {
-		return &commitError{err: err, sent: t.conn.wire.sentSince(mark), readOnly: t.conn.tx.readOnly}
+		return &commitError{err: err, sent: t.conn.wire.sentSince(mark), readOnly: t.conn.tx.readOnly, stays: stayed}
 	}
 	return nil
 }
@@ -35,20 +38,30 @@ func (t *serverTx) Rollback() (err error) {
 }
 
 // close is deferred. A driver that panics on the answer to a COMMIT has sent
-// it, and nobody knows what became of it. After any other error the transaction
-// may still be open on the server.
+// it, and nobody knows what became of it. A server that refuses the end of a
+// transaction, as a Galera member without a majority refuses ROLLBACK, still has
+// it open: the BEGIN of the next holder would commit it, so there is none.
 func (t *serverTx) close(err *error) {
 	if p := recover(); p != nil {
 		*err = &commitError{err: t.conn.broken(p), sent: true}
 	}
+	if *err != nil && !leavesNoTransaction(*err) {
+		t.conn.wire.cut()
+	}
 	for _, stmt := range t.conn.tx.closing {
 		_ = stmt.Close() // if the connection is gone, so is the statement
 	}
-	if *err != nil {
-		t.conn.spent = true
-	}
 	t.conn.tx = txState{}
 	t.conn.uses.end()
+}
+
+// leavesNoTransaction reports whether a COMMIT or ROLLBACK that ended with err
+// has certainly ended its transaction.
+func leavesNoTransaction(err error) bool {
+	if commit, ok := errors.AsType[*commitError](err); ok {
+		return commit.sent && classify(commit.err, occasion{phase: phaseCommit}) == VerdictRolledBack
+	}
+	return errors.Is(err, ErrTxEnded)
 }
 
 // commitError is a failed COMMIT with the facts that decide what it means.
@@ -56,6 +69,7 @@ type commitError struct {
 	err      error
 	sent     bool
 	readOnly bool // the transaction was
+	stays    bool // something in it may have been committed before
 }
 
 func (e *commitError) Error() string { return e.err.Error() }
@@ -77,7 +91,10 @@ func (e *commitError) Unwrap() []error {
 
 // progress says what is known of the transaction.
 func (e *commitError) progress() Progress {
-	if !e.sent {
+	switch {
+	case e.stays:
+		return Unknown
+	case !e.sent:
 		return RolledBack
 	}
 	switch classify(e.err, occasion{phase: phaseCommit}) {

@@ -81,8 +81,8 @@ const (
 // Statements that would end the transaction are refused with
 // ErrImplicitCommit, each of several in one text, and a transaction within the
 // transaction with ErrTxOpen. What a procedure does cannot be seen: after a CALL
-// or EXECUTE the body does not run again, and where it would, the error is an
-// [*OutcomeError].
+// or EXECUTE, and after a COMMIT of its own, the body does not run again, and
+// where it would, the error is an [*OutcomeError].
 // A Key in opts is an error: a repeat needs the answer, which TxAnswer keeps.
 func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 	if opts.Key != "" {
@@ -145,13 +145,13 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 		return nil, txEnd{err: err}
 	}
 	t.layGhosts(ctx, lease)
-	row, err := lease.newOutcome(t.opts)
-	if err != nil {
-		return lease, txEnd{err: err}
-	}
-	end := lease.runTx(ctx, t.opts, row, t.fn)
+	row, end := t.runOn(ctx, lease)
 	if end.noTable {
 		end = lease.makeTable(ctx, t.opts, end)
+		if end.again && !end.lost {
+			row, end = t.runOn(ctx, lease)
+			end.again = end.again || end.noTable // dropped in this moment
+		}
 	}
 	if end.lost {
 		t.lose(lease)
@@ -163,6 +163,15 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 		return lease, t.stopWaiting(ctx, row, end)
 	}
 	return lease, end
+}
+
+// runOn runs the body on a lease, and returns its outcome row, if it has one.
+func (t *transaction) runOn(ctx context.Context, lease *Lease) (*outcome, txEnd) {
+	row, err := lease.newOutcome(t.opts)
+	if err != nil {
+		return nil, txEnd{err: err}
+	}
+	return row, lease.runTx(ctx, t.opts, row, t.fn)
 }
 
 // pause is the time before run n+1.

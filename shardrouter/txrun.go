@@ -39,24 +39,26 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, row *outcome, fn Answ
 	if l.released.Load() {
 		return txEnd{err: errors.Join(ErrReleased, err), lost: true}
 	}
+	stays := l.server.stays.Load()
 	if err == nil && row != nil {
 		err = row.keep(ctx, tx, body)
 	}
 	if err != nil {
 		_ = tx.Rollback()
-		return l.afterCalls(l.endOfBody(ctx, opts, err))
+		return l.ifStays(stays, l.endOfBody(ctx, opts, err))
 	}
-	end := l.afterCalls(l.endOfCommit(ctx, opts, tx.Commit()))
+	end := l.ifStays(stays, l.endOfCommit(ctx, opts, tx.Commit()))
 	end.answer = Answer{Body: body}
 	return end
 }
 
-// afterCalls is the end of a run whose body may have called a procedure. That
-// may have committed the first part of the transaction, outcome row and all, or
-// rolled it back and gone on. So no row proves anything, nothing runs again, and
-// a COMMIT without an answer stays unknown.
-func (l *Lease) afterCalls(end txEnd) txEnd {
-	if !l.server.called.Load() || !end.again && !end.unknown {
+// ifStays is the end of a run whose body may have called a procedure, have ended
+// the transaction itself, or have gone on after its end. The first part may be
+// committed, outcome row and all, or be rolled back and the rest not. So no row
+// proves anything, nothing runs again, and a COMMIT without an answer, or by the
+// body, stays unknown.
+func (l *Lease) ifStays(stays bool, end txEnd) txEnd {
+	if !stays || !end.again && !end.unknown && !errors.Is(end.err, sql.ErrTxDone) {
 		return end
 	}
 	end.again, end.unknown = false, false

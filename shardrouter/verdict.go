@@ -160,7 +160,7 @@ func classifyRefusal(answer *mysql.MySQLError) Verdict {
 // classifyAnswer judges a server's answer to a statement.
 func classifyAnswer(answer *mysql.MySQLError, readOnlyTx bool) Verdict {
 	switch answer.Number {
-	case erLockDeadlock, erQueryInterrupted, erCheckRead:
+	case erLockDeadlock, erLockTableFull, erQueryInterrupted, erCheckRead:
 		return VerdictRolledBack
 	case erConCount, erTooManyUserConnections, erUserLimitReached:
 		return VerdictBusy
