@@ -122,6 +122,7 @@ var (
 	errDatabase  = errors.New("the name of the database is not escaped as in a URL")
 	errCombined  = errors.New("the driver refuses these parameters together (interpolateParams is unsafe with a multi-byte collation)")
 	errReadOnly  = errors.New("parameter rejectReadOnly hides whether a statement ran: remove it")
+	errNoCommit  = errors.New("parameters autocommit and completion_type leave transactions open from one request to the next: remove them")
 	errStrict    = errors.New("parameter strict no longer exists in the driver: remove it")
 	errNoAddress = errors.New("the brackets hold no address: want host:3306, or a list of them")
 )
@@ -179,6 +180,8 @@ func checkParams(params string) (set map[string]bool, err error) {
 			return nil, fmt.Errorf("parameter %q has no value: want name=value", name)
 		case name == "strict":
 			return nil, errStrict
+		case strings.Contains(strings.ToLower(param), "autocommit"), strings.Contains(strings.ToLower(param), "completion_type"):
+			return nil, errNoCommit
 		}
 		cfg, err := mysql.ParseDSN("/?" + param)
 		switch {
@@ -224,29 +227,4 @@ func (t driverTimeouts) apply(cfg *mysql.Config, set map[string]bool) {
 	if !set["writeTimeout"] {
 		cfg.WriteTimeout = t.write
 	}
-}
-
-// isTextSafe reports whether statements can be sent as text with their
-// parameters in it: whether the character set is one in which no part of a
-// character looks like a quote or a backslash. The default is.
-//
-// Text is what a transaction needs. A Galera member that rolls it back while a
-// statement is prepared or closed says so to nobody: what follows runs outside
-// of the transaction, and COMMIT is answered with OK.
-func isTextSafe(params string) bool {
-	for param := range strings.SplitSeq(params, "&") {
-		name, value, _ := strings.Cut(param, "=")
-		if name != "charset" && name != "collation" {
-			continue
-		}
-		for set := range strings.SplitSeq(value, ",") {
-			family, _, _ := strings.Cut(set, "_")
-			switch family {
-			case "utf8", "utf8mb3", "utf8mb4", "latin1", "ascii":
-			default:
-				return false
-			}
-		}
-	}
-	return true
 }

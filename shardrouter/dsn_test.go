@@ -84,6 +84,8 @@ func TestParseDSNRefuses(t *testing.T) {
 		{"another network", "app:hunter2@cloudsql(p:r:i)/game", "network"},
 		{"the @ forgotten", "app:hunter2tcp(db1)/game", "network"},
 		{"rejectReadOnly", "app:hunter2@tcp(a)/game?rejectReadOnly=true", "hides whether"},
+		{"no commit after each statement", "app:hunter2@tcp(a)/game?autocommit=0", "leave transactions open"},
+		{"a transaction after each", "app:hunter2@tcp(a)/game?Completion_Type=CHAIN", "leave transactions open"},
 		{"strict, on which the driver panics", "app:hunter2@tcp(a)/game?strict=true", "no longer exists"},
 		{"a parameter without a value", "app:hunter2@tcp(a)/game?parseTime", `"parseTime" has no value`},
 		{"a bad value", "app:hunter2@tcp(a)/game?parseTime=hunter2", "parameter parseTime"},
@@ -146,6 +148,10 @@ func TestParseDSNSendsParametersAsText(t *testing.T) {
 		{"?charset=utf8mb4,gbk", false, "half of a character may be a backslash"},
 		{"?collation=sjis_japanese_ci", false, "the same"},
 		{"?charset=%75tf8", false, "not read, so not trusted"},
+		{"?character_set_client=gbk", false, "the same by another name"},
+		{"?Character_Set_Client=%27gbk%27", false, "likewise"},
+		{"?max_statement_time=5%2Ccharacter_set_client=gbk", false, "likewise, behind another variable"},
+		{"?charset=utf8mb4&max_statement_time=5", true, "another variable"},
 	} {
 		nodes, err := parse(shardrouter.DSN("app:pw@tcp(a)/game" + tt.params))
 		if err != nil || nodes[0].InterpolateParams != tt.want {

@@ -70,6 +70,8 @@ type serverConn struct {
 	// spent: the server ends the connection, takes no writes any more, or may
 	// still have a transaction open on it.
 	spent bool
+	// foreignText: a statement may have set a character set; see mustPrepare.
+	foreignText bool
 }
 
 var (
@@ -94,6 +96,9 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 	if err := c.admit(query); err != nil {
 		return nil, err
 	}
+	if c.mustPrepare(query, args) {
+		return nil, driver.ErrSkip
+	}
 	c.begin(query)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
@@ -103,6 +108,9 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
 	if err := c.admit(query); err != nil {
 		return nil, err
+	}
+	if c.mustPrepare(query, args) {
+		return nil, driver.ErrSkip
 	}
 	c.begin(query)
 	defer c.tell(&err, query, c.wire.mark())
@@ -180,7 +188,10 @@ func (c *serverConn) admit(query string) error {
 	if c.tx.open && breaksTransaction(query, c.node.multi) {
 		return ErrImplicitCommit
 	}
-	c.tainted = c.tainted || leavesResidue(query)
+	if leavesResidue(query) {
+		c.tainted = true
+		c.foreignText = c.foreignText || setsForeignText(query)
+	}
 	if c.wrote != nil && !c.wrote.Load() && !onlyReads(query) {
 		c.wrote.Store(true)
 	}

@@ -38,9 +38,10 @@ func (t *serverTx) Rollback() (err error) {
 }
 
 // close is deferred. A driver that panics on the answer to a COMMIT has sent
-// it, and nobody knows what became of it. A server that refuses the end of a
-// transaction, as a Galera member without a majority refuses ROLLBACK, still has
-// it open: the BEGIN of the next holder would commit it, so there is none.
+// it, and nobody knows what became of it. After any other error the transaction
+// may still be open on the server, as on a Galera member without a majority,
+// which refuses ROLLBACK as well. The next BEGIN would commit it, whoever sends
+// it, so there is none.
 func (t *serverTx) close(err *error) {
 	if p := recover(); p != nil {
 		*err = &commitError{err: t.conn.broken(p), sent: true}
@@ -48,6 +49,7 @@ func (t *serverTx) close(err *error) {
 	if *err != nil && !leavesNoTransaction(*err) {
 		t.conn.wire.cut()
 	}
+	t.conn.spent = t.conn.spent || *err != nil
 	for _, stmt := range t.conn.tx.closing {
 		_ = stmt.Close() // if the connection is gone, so is the statement
 	}
