@@ -88,7 +88,15 @@ func (l *Lease) settle(ctx context.Context, row *outcome, doubt txEnd) txEnd {
 	if err != nil {
 		return l.undecided(err)
 	}
-	return txEnd{err: doubt.err, again: true}
+	return txEnd{err: causeOf(doubt.err), again: true}
+}
+
+// causeOf is what came of a COMMIT, without the doubt in which it was.
+func causeOf(doubt error) error {
+	if commit, ok := errors.AsType[*commitError](doubt); ok {
+		return commit.err
+	}
+	return doubt
 }
 
 // committed is the end of a run whose row is there: its own answer, or that of

@@ -182,3 +182,16 @@ func TestProgressAfterACall(t *testing.T) {
 		}
 	}
 }
+
+// Once it is proved that nothing was committed, nothing is unknown.
+func TestTxProvedToBeRolledBackIsNoDoubt(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	f.proxies["server_1"].CutAfter([]byte("COMMIT"), faultproxy.BeforeForward)
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{MaxAttempts: 1}, insertOne)
+	if !errors.Is(err, shardrouter.ErrRolledBack) || errors.Is(err, shardrouter.ErrOutcomeUnknown) || count(t) != 0 {
+		t.Errorf("got %v and %d rows, want ErrRolledBack alone and none", err, count(t))
+	}
+}
