@@ -131,8 +131,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, eval s
 		}
 		texts, _ := decodeTexts(drains[i], 1)
 		drain := texts[0]
-		drain.failed = drain.failed || ends[i].Err() != nil
-		drain.left = max(ends[i].Val(), 0)
+		drain.ends(ends[i])
 		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: drain}
 	}
 	return p, nil

@@ -159,8 +159,17 @@ func (f *fleet) readEnds(ctx context.Context, r reading) {
 	_, _ = pipe.Exec(ctx)
 	for shard, end := range ends {
 		keys := r.shards[shard]
-		keys.drain.failed = end.Err() != nil
-		keys.drain.left = max(end.Val(), 0)
+		keys.drain.ends(end)
 		r.shards[shard] = keys
 	}
+}
+
+// noKey is the answer to PTTL for a key that is not there.
+const noKey = time.Duration(-2)
+
+// ends takes in when the key ends. One that went since its value was read counts
+// as not read: an order whose end is unknown would be taken for one without.
+func (c *cell) ends(ttl *redis.DurationCmd) {
+	c.failed = c.failed || ttl.Err() != nil || c.exists && ttl.Val() == noKey
+	c.left = max(ttl.Val(), 0)
 }
