@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/shardhop/shardhop/example-game/internal/app"
 	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
@@ -38,9 +36,8 @@ func runProgram() int {
 
 // prober is an instance of the game in a process of its own.
 type prober struct {
-	f    *fleet
-	cmd  *exec.Cmd
-	path *faultproxy.Proxy // to every shard
+	f   *fleet
+	cmd *exec.Cmd
 }
 
 // process starts one more instance, which can be frozen.
@@ -48,12 +45,8 @@ func (f *fleet) process() *prober {
 	f.t.Helper()
 	i := len(f.games)
 	f.proxies = append(f.proxies, map[string]*faultproxy.Proxy{})
-	path := faultproxy.New(f.t, database.Addr())
-	for _, shard := range shards {
-		f.proxies[i][shard] = path
-	}
 	cmd := exec.CommandContext(f.t.Context(), os.Args[0])
-	cmd.Env = append(f.environ(i, shards), asProgram+"=1", "GOCOVERDIR="+f.t.TempDir())
+	cmd.Env = append(f.environ(i, f.plan.shards), asProgram+"=1", "GOCOVERDIR="+f.t.TempDir())
 	cmd.Stderr = f.log
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -67,7 +60,7 @@ func (f *fleet) process() *prober {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	})
-	return &prober{f: f, cmd: cmd, path: path}
+	return &prober{f: f, cmd: cmd}
 }
 
 func (p *prober) signal(sig syscall.Signal) {
@@ -77,54 +70,55 @@ func (p *prober) signal(sig syscall.Signal) {
 	}
 }
 
-// holds reports whether the process holds the probe lease of a shard, and
-// whether the shard's record is its own, both at one moment.
-func (p *prober) holds(shard string) (lease, record bool) {
-	p.f.t.Helper()
-	all, err := p.f.rdb.MGet(context.Background(), "db:probe:{db:health:"+shard+"}", "db:health:"+shard).Result()
-	if err != nil && err != redis.Nil {
-		p.f.t.Fatal(err)
+// holds reports whether a process holds the probe lease of a shard, and whether
+// the shard's record is its own, both at one moment.
+func (f *fleet) holds(pid int, shard string) (lease, record bool) {
+	f.t.Helper()
+	all, err := f.rdb.MGet(context.Background(), "db:probe:{db:health:"+shard+"}", "db:health:"+shard).Result()
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	name := fmt.Sprintf(":%d:", p.cmd.Process.Pid)
+	name := fmt.Sprintf(":%d:", pid)
 	return strings.Contains(fmt.Sprint(all[0]), name), strings.Contains(fmt.Sprint(all[1]), name)
 }
 
 // A process that holds a probe lease is frozen, for longer than its lease lasts.
-// Another instance takes the lease; and when the process wakes, with a path that
-// is broken by then and results that it would have written, it writes nothing.
+// Another instance takes the lease; and when the process wakes, and finds a record
+// that is not its own, it writes nothing.
 func TestProberThatWakesWritesNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, plan{instances: 2})
+	const shard = "server_1"
+	f := newFleet(t, plan{instances: 1, shards: []string{shard}}) // one shard: nobody offers the lease back
 	p := f.process()
-	held := ""
-	lab.Eventually(t, soon, "the process was given a lease, and writes", func() bool {
-		for _, shard := range shards {
-			if lease, record := p.holds(shard); lease && record {
-				held = shard
-			}
-		}
-		return held != ""
+	alive := func(n int64) func() bool {
+		return func() bool { return f.rdb.ZCard(t.Context(), "db:{fleet}:members").Val() == n }
+	}
+	lab.Eventually(t, soon, "the process lives", alive(2))
+	f.games[0].Shutdown()
+	lab.Eventually(t, soon, "the process was left the lease, and writes", func() bool {
+		lease, record := f.holds(p.cmd.Process.Pid, shard)
+		return lease && record
 	})
+	f.start(0, f.plan.shards)
+	f.ready()
 	p.signal(syscall.SIGSTOP)
 	frozen := time.Now()
 	lab.Eventually(t, soon, "another instance probes", func() bool {
-		lease, record := p.holds(held)
-		return !lease && !record
+		lease, record := f.holds(os.Getpid(), shard)
+		return lease && record
 	})
 	if took := time.Since(frozen); took > 40*interval { // three, and a beat, to a machine that has time
 		t.Errorf("another instance took over after %v", took)
 	}
-	p.path.SetMode(faultproxy.Cut)
+	lab.Eventually(t, soon, "the process counts as dead", alive(1))
 	p.signal(syscall.SIGCONT)
-	lab.Eventually(t, soon, "the process finds its path broken", func() bool {
-		if lease, record := p.holds(held); record && !lease {
-			t.Fatal("the process wrote without the lease")
+	lab.Eventually(t, soon, "the process lives again", alive(2))
+	for end := time.Now().Add(8 * interval); time.Now().Before(end); <-time.After(interval / 50) {
+		if lease, record := f.holds(p.cmd.Process.Pid, shard); lease || record {
+			t.Fatalf("lease %v, record %v of the process that woke", lease, record)
 		}
-		return f.log.count("shard is down for this instance alone") > 0
-	})
-	for i := range f.games {
-		if s := f.shards(i)[held]; s.State != "up" {
-			t.Errorf("instance %d: %s is %s", i, held, s.State)
-		}
+	}
+	if s := f.shards(0)[shard]; s.State != "up" {
+		t.Errorf("%s is %s", shard, s.State)
 	}
 }
