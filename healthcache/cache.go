@@ -80,8 +80,7 @@ func (c *Cache) Close() {
 		if c.stop != nil {
 			c.stop()
 		}
-		c.changing.Lock() // no longer than a SetShards takes to see that
-		c.changing.Unlock()
+		c.awaitChange()
 		c.working.Wait()
 		c.board.abandon()
 		if c.fleet != nil {
@@ -90,6 +89,13 @@ func (c *Cache) Close() {
 		close(c.told)
 		c.telling.Wait()
 	})
+}
+
+// awaitChange waits for a SetShards that is under way, which sees the end of the
+// cache's context soon.
+func (c *Cache) awaitChange() {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 }
 
 // Snapshot returns what is known now. It reads memory only, and the map must
