@@ -109,8 +109,11 @@ func (s *script) run(ctx context.Context) {
 }
 
 func (s *script) prepared(ctx context.Context) {
-	_, err := s.conn.PrepareContext(ctx, "SELEKT ?")
-	s.note("prepare: %T: %v", err, err)
+	if stmt, err := s.conn.PrepareContext(ctx, "SELEKT ?"); err == nil {
+		defer func() { s.note("no statement was prepared all the same: %v", stmt.Close()) }()
+	} else {
+		s.note("prepare: %T: %v", err, err)
+	}
 	stmt, err := s.conn.PrepareContext(ctx, "SELECT name FROM conform WHERE id = ?")
 	if err != nil {
 		s.note("prepare: %T: %v", err, err)
