@@ -95,7 +95,7 @@ func (s *script) run(ctx context.Context) {
 	s.exec(ctx, "DELETE FROM conform WHERE name = 'c'")
 	s.exec(ctx, "INSERT INTO conform (name) VALUES ('ann')")
 	s.exec(ctx, "INSERT INTO conform (name) VALUES (?)", "ann")
-	s.exec(ctx, "SELEKT 1")
+	s.exec(ctx, "INSERT INTO conform VALUES (")
 	s.query(ctx, "SELECT ? FROM nowhere", 1)
 	s.exec(ctx, "INSERT INTO conform (name) VALUES (?)", struct{}{})
 	s.exec(ctx, "INSERT INTO conform (name) VALUES (?)")
