@@ -64,7 +64,8 @@ type Config struct {
 	Failback time.Duration
 	// OutcomeRetention is how long outcome rows are kept, and so how long a
 	// repeat with the same Key gets the first answer; see [TxAnswer]. At least
-	// a second. Default 24h.
+	// twice ReadTimeout and AcquireTimeout together, and more than the longest
+	// transaction takes. Default 24h.
 	OutcomeRetention time.Duration
 	// Redis shares health among instances. Nil: this instance stands alone.
 	Redis redis.UniversalClient

@@ -101,7 +101,7 @@ func TestPurge(t *testing.T) {
 				{Name: "server_1", DSN: shardrouter.DSN(own.DSN())},
 				{Name: "without_table", DSN: shardrouter.DSN(strings.Replace(own.RootDSN(), "/game", "/mysql", 1)), Group: "other"},
 			},
-			OutcomeRetention: time.Minute, Redis: rdb,
+			ReadTimeout: 10 * time.Second, OutcomeRetention: time.Minute, Redis: rdb,
 		})
 	}
 	db := lab.Open(t, own.DSN())
