@@ -63,6 +63,7 @@
 // [MariaDBPair] starts two servers of which the second replicates from the
 // first, by GTID. [Pair.Switchover] changes their roles as an operator would;
 // after a crash of the primary [Pair.Promote] ends the standby's replication.
+// With [SemiSync] the primary commits nothing that its standby has not got.
 //
 // # Redis in company
 //

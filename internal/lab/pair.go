@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"testing"
@@ -48,10 +49,37 @@ func (p *Pair) Follow(standby, primary int) {
 		"START SLAVE")
 }
 
-// Demote makes a primary read-only. Its running transactions are not waited for.
+// demoteTries is how often Demote tries, for a second each.
+const demoteTries = 60
+
+// Demote makes a primary read-only. Its running statements are waited for, its
+// running transactions are not. A statement that waits for a row whose owner
+// waits behind the change would hold it up without end, so that each try ends
+// after a second, which lets both go on.
 func (p *Pair) Demote(i int) {
 	p.t.Helper()
-	Exec(p.t, p.nodes[i].RootDSN(), "SET GLOBAL read_only=1")
+	var err error
+	for range demoteTries {
+		if err = demoteOnce(p.nodes[i].RootDSN()); err == nil {
+			return
+		}
+	}
+	p.t.Fatalf("lab: make the primary read-only: %v", err)
+}
+
+func demoteOnce(dsn string) error {
+	db, err := open(dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), execTimeout)
+	defer cancel()
+	if _, err := db.ExecContext(ctx, "SET SESSION lock_wait_timeout=1"); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "SET GLOBAL read_only=1")
+	return err
 }
 
 // Await waits until the standby has applied everything that the primary wrote.

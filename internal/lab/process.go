@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -42,8 +43,9 @@ type Process struct {
 	t    testing.TB
 	spec spec
 
-	mu  sync.Mutex // held by the test's goroutines throughout each operation
-	run *run       // nil while stopped
+	mu   sync.Mutex // held by the test's goroutines throughout each operation
+	run  *run       // nil while stopped
+	more []string   // arguments that come last
 }
 
 // run is one life of the process.
@@ -87,6 +89,14 @@ func (p *Process) Start() {
 	p.t.Helper()
 	p.launch()
 	p.awaitReady()
+}
+
+// AddArgs adds arguments to the command line of the starts to come, where they
+// win over the earlier ones. They must not move the server's port or folders.
+func (p *Process) AddArgs(args ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.more = append(p.more, args...)
 }
 
 // Restart stops the server in an orderly way and starts it again.
@@ -161,18 +171,19 @@ func (p *Process) launch() {
 	if p.liveLocked() != nil {
 		return
 	}
-	r, err := startRun(p.spec)
+	r, err := startRun(p.spec, p.more)
 	if err != nil {
 		p.t.Fatalf("lab: start of %s: %v", p.spec.name, err)
 	}
 	p.run = r
 }
 
-func startRun(s spec) (*run, error) {
+func startRun(s spec, more []string) (*run, error) {
 	argv, err := s.argv()
 	if err != nil {
 		return nil, err
 	}
+	argv = slices.Concat(argv, more)
 	log, err := os.OpenFile(logPath(s.folder), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,12 @@
 // what became of it. Gold that is missing is lost; gold that nobody was
 // promised is doubled.
 //
+// # A shard with a standby
+//
+// The same crowd plays on one shard whose primary is switched over or killed,
+// or whose only node is restarted. Nobody has another shard to go to, so that
+// all wait, and nobody fails.
+//
 // To run twenty rounds of each fault and write the table of docs/chaos.md:
 //
 //	make chaos
