@@ -62,3 +62,14 @@ func MeetAs(ctx context.Context, r *Router, shard, server string) error {
 func (r *Router) DrainOver(shard string) {
 	r.layout.Load().pool(shard).succession.drained(time.Now().Add(drainGrace))
 }
+
+// Succeed makes another record of the writer of a shard, as a move does.
+func (r *Router) Succeed(shard string) {
+	c := r.layout.Load().pool(shard).connector
+	w := *c.writer.Load()
+	w.epoch++
+	c.writer.Store(&w)
+}
+
+// Stale reports whether the lease leads to a node that is not the writer.
+func (l *Lease) Stale() bool { return l.server.stale() }

@@ -173,12 +173,27 @@ func (p *pool) occupy(ctx context.Context, at entry, place *ramp, share time.Dur
 		return nil, p.failed(ctx, at.era, at.start, err)
 	}
 	lease.place, lease.began = place, at.passages
+	if !p.book(lease) {
+		_ = lease.conn.Close() // it is cut already
+		p.bulkhead.leave(place)
+		return nil, p.failed(ctx, at.era, at.start, &nodeError{lease.Node(), errNotWritable})
+	}
 	p.counter.leases.Add(1)
 	p.hold.served(at.start)
+	return lease, nil
+}
+
+// book puts a lease on the books, unless its node has ceased to be the writer:
+// whoever ends what runs on a node looks for it there, and may have looked.
+func (p *pool) book(l *Lease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out[lease] = struct{}{}
-	return lease, nil
+	if l.server.stale() {
+		l.server.wire.cut()
+		return false
+	}
+	p.out[l] = struct{}{}
+	return true
 }
 
 // back takes a lease off the books and frees its slot.

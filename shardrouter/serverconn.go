@@ -354,7 +354,8 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	if time.Since(c.lastUsed) < c.pool.pingAfter {
 		return nil
 	}
-	if c.Ping(ctx) != nil {
+	// A frozen node may answer a ping late, when another has become the writer.
+	if c.Ping(ctx) != nil || !c.fit() {
 		return driver.ErrBadConn
 	}
 	return nil

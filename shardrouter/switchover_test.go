@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/shardhop/shardhop/healthcache"
+	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -359,5 +360,34 @@ func TestDrainOfThePrimary(t *testing.T) {
 	}
 	if n := f.count(t, 1); n != len(f.applied) {
 		t.Errorf("the new primary has %d rows of %d", n, len(f.applied))
+	}
+}
+
+// A node that answers a ping late, when another has become the writer, gets no
+// more work.
+func TestLatePing(t *testing.T) {
+	f := newFleet(t, 1, slowProbes)
+	f.lease(t, "server_1").Release()
+	f.AlwaysPing("server_1")
+	f.proxies["server_1"].SetMode(faultproxy.Freeze)
+	got := make(chan *shardrouter.Lease, 1)
+	go func() {
+		l, err := f.Lease(t.Context(), on("server_1"), "")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- l
+	}()
+	lab.Eventually(t, 5*time.Second, "the connection is pinged", func() bool { return f.stat("server_1").InUse == 1 })
+	<-time.After(50 * time.Millisecond) // nothing tells that the ping is on its way
+	f.Succeed("server_1")
+	f.proxies["server_1"].SetMode(faultproxy.Pass)
+	l := <-got
+	if l == nil {
+		return
+	}
+	defer l.Release()
+	if l.Stale() {
+		t.Error("a connection to the node before was handed out")
 	}
 }
