@@ -46,7 +46,7 @@ var (
 	askThread   = question{"CONNECTION_ID()", func(in *introduction, v driver.Value) {
 		in.peer.thread, _ = strconv.ParseUint(text(v), 10, 64) // 0: not told
 	}}
-	// The upper half of UUID_SHORT is the time of the start.
+	// The upper half of UUID_SHORT is the second of the start.
 	askLife = question{"CONCAT(@@hostname, ':', @@port, ':', UUID_SHORT() >> 24)", func(in *introduction, v driver.Value) {
 		in.peer.life, in.who.life = text(v), text(v)
 	}}

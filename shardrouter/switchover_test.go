@@ -306,10 +306,23 @@ func TestCrashedPrimaryBackBeforePromotion(t *testing.T) {
 // although that is back and takes writes.
 func TestPromotedNodeAheadWins(t *testing.T) {
 	f := newInstances(t, 1)
+	// A server tells the second of its start: a restart within it goes unnoticed.
+	lab.Eventually(t, 10*time.Second, "the second of the start is over", func() bool { return f.uptime(t, 0) > time.Second })
 	lab.Exec(t, f.pair.Node(1).RootDSN(), "STOP SLAVE", "INSERT INTO writes VALUES (-1, 'survived')")
 	f.pair.Node(0).Restart()
 	f.pair.Promote(1)
 	f.writesTo(t, f.routers[0], f.pair.Node(1).Addr())
+}
+
+func (f *instances) uptime(t *testing.T, node int) time.Duration {
+	t.Helper()
+	var name string
+	var seconds int64
+	row := lab.Open(t, f.pair.Node(node).RootDSN()).QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Uptime'")
+	if err := row.Scan(&name, &seconds); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // An address that leads to another server than was recorded gets no lease
