@@ -22,15 +22,8 @@ func FromEnv(ctx context.Context) (*Hop, error) {
 // and over it from the file that SHARDS_FILE names; see [ConfigFrom] and
 // [shardrouter.WithFile].
 func ConfigFromEnv() (Config, error) {
-	r := envread.New(nil)
 	vars, err := shardrouter.WithFile(envread.Environ())
-	r.Add(err)
-	cfg, err := ConfigFrom(vars)
-	r.Add(err)
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, nil
+	return envread.Parse(vars, err, ConfigFrom)
 }
 
 // ConfigFrom reads the configuration from variables: what

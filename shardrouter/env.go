@@ -23,15 +23,8 @@ var shardKeys = []string{"DSN", "WEIGHT", "GROUP", "ON_FAILURE", "MAX_CONNS"}
 // and over it from the file that SHARDS_FILE names; see [ConfigFrom] and
 // [WithFile].
 func ConfigFromEnv() (Config, error) {
-	r := envread.New(nil)
 	vars, err := WithFile(envread.Environ())
-	r.Add(err)
-	cfg, err := ConfigFrom(vars)
-	r.Add(err)
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, nil
+	return envread.Parse(vars, err, ConfigFrom)
 }
 
 // ConfigFrom reads the configuration from variables: SHARDS, which is required

@@ -41,6 +41,20 @@ func Environ() map[string]string {
 	return vars
 }
 
+// Parse parses variables, of which err tells what could not be read. The error
+// names what was wrong in either step; with one, the value is zero.
+func Parse[T any](vars map[string]string, err error, parse func(map[string]string) (T, error)) (T, error) {
+	r := New(nil)
+	r.Add(err)
+	v, err := parse(vars)
+	r.Add(err)
+	if err := r.Err(); err != nil {
+		var none T
+		return none, err
+	}
+	return v, nil
+}
+
 // value returns the value of a variable, and whether it is set.
 func (r *Reader) value(name string) (string, bool) {
 	r.asked[name] = true

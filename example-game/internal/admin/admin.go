@@ -75,8 +75,8 @@ func (a *api) routes() http.Handler {
 		r.Get("/shards", a.listShards)
 		r.Put("/shards/{shard}/drain", a.drain)
 		r.Delete("/shards/{shard}/drain", a.undrain)
-		r.Put("/shards/{shard}/nodes/{addr}/drain", a.drainNode)
-		r.Delete("/shards/{shard}/nodes/{addr}/drain", a.undrainNode)
+		r.Put("/shards/{shard}/nodes/{addr}/drain", a.drain)
+		r.Delete("/shards/{shard}/nodes/{addr}/drain", a.undrain)
 		if a.Lab != nil {
 			r.Post("/lab/{shard}/{verb}", a.breakNode)
 		}

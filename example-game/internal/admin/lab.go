@@ -19,7 +19,7 @@ type node struct {
 
 // breakNode runs one verb on an embedded node.
 func (a *api) breakNode(w http.ResponseWriter, r *http.Request) {
-	name, ok := a.known(w, r)
+	t, ok := a.target(w, r)
 	if !ok {
 		return
 	}
@@ -28,11 +28,11 @@ func (a *api) breakNode(w http.ResponseWriter, r *http.Request) {
 		problem.New(http.StatusNotFound, "unknown_verb", "A node can be told to stop, start, freeze or thaw").Write(w, r)
 		return
 	}
-	if err := a.Lab.Do(name, verb); err != nil {
-		a.Logger.WarnContext(r.Context(), "lab failed", "shard", name, "verb", verb, "error", err)
-		problem.New(http.StatusConflict, "wrong_state", "The node cannot do that now: it is "+a.Lab.State(name)).Write(w, r)
+	if err := a.Lab.Do(t.shard, verb); err != nil {
+		a.Logger.WarnContext(r.Context(), "lab failed", "shard", t.shard, "verb", verb, "error", err)
+		problem.New(http.StatusConflict, "wrong_state", "The node cannot do that now: it is "+a.Lab.State(t.shard)).Write(w, r)
 		return
 	}
-	a.Logger.InfoContext(r.Context(), "lab", "shard", name, "verb", verb)
-	reply(w, node{Shard: name, Node: a.Lab.State(name)})
+	a.Logger.InfoContext(r.Context(), "lab", "shard", t.shard, "verb", verb)
+	reply(w, node{Shard: t.shard, Node: a.Lab.State(t.shard)})
 }
