@@ -2,7 +2,7 @@
 
 GOLANGCI_LINT_VERSION := v2.15.0
 
-MODULES := . ./example-game
+MODULES := . ./metrics ./example-game
 LINT    := .bin/golangci-lint
 
 # The packages whose coverage is held, and the least that each must have.
@@ -26,7 +26,7 @@ help: ## list the targets
 setup: ## install the servers that the tests run (Debian packages)
 	@./.ci/setup
 
-# `work` is every module of go.work: the library and the example game.
+# `work` is every module of go.work: the library, its metrics and the example game.
 test: ## run all tests of all modules with the race detector
 	go test -race $(COVERFLAGS) $(TESTFLAGS) work
 

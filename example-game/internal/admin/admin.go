@@ -33,6 +33,8 @@ type Lab interface {
 type Config struct {
 	// Router is what is looked at.
 	Router *shardrouter.Router
+	// Metrics answers GET /metrics. Nil: nobody does.
+	Metrics http.Handler
 	// Lab breaks embedded nodes. Nil: there is no lab.
 	Lab Lab
 	// Token is what every call has to carry as a bearer. Empty: none.
@@ -77,6 +79,9 @@ func (a *api) routes() http.Handler {
 		r.Delete("/shards/{shard}/drain", a.undrain)
 		r.Put("/shards/{shard}/nodes/{addr}/drain", a.drain)
 		r.Delete("/shards/{shard}/nodes/{addr}/drain", a.undrain)
+		if a.Metrics != nil {
+			r.Method(http.MethodGet, "/metrics", a.Metrics)
+		}
 		if a.Lab != nil {
 			r.Post("/lab/{shard}/{verb}", a.breakNode)
 		}

@@ -298,6 +298,18 @@ func TestLab(t *testing.T) {
 	}
 }
 
+func TestMetrics(t *testing.T) {
+	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "figures") })
+	h := newHandler(t, admin.Config{Addr: "127.0.0.1:8081", Metrics: figures, Token: "secret"})
+	if w := serve(h, request("GET", "/metrics", "")); w.Code != http.StatusUnauthorized {
+		t.Errorf("without the token: %d", w.Code)
+	}
+	bearer := func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }
+	if w := serve(h, request("GET", "/metrics", "", bearer)); w.Code != http.StatusOK || w.Body.String() != "figures" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func TestPageAndProfiles(t *testing.T) {
 	h := newHandler(t, admin.Config{Addr: "127.0.0.1:8081"})
 	page := serve(h, request("GET", "/", ""))

@@ -17,6 +17,7 @@ import (
 	"github.com/shardhop/shardhop"
 	"github.com/shardhop/shardhop/example-game/internal/admin"
 	"github.com/shardhop/shardhop/example-game/internal/game"
+	"github.com/shardhop/shardhop/metrics"
 )
 
 // shutdownTimeout is how long running requests get at the end.
@@ -100,6 +101,8 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 		return err
 	}
 	s.library.Router.Logger, s.library.Middleware.Logger, s.library.Sessions.Logger = log, log, log
+	collector := metrics.New()
+	s.library.Router.Observer = collector.Observe(s.library.Router.Observer)
 	if a.hop, err = shardhop.Open(ctx, s.library); err != nil {
 		return err
 	}
@@ -107,7 +110,10 @@ func (a *App) start(ctx context.Context, s settings, log *slog.Logger) (err erro
 	if err != nil {
 		return err
 	}
-	operators := admin.Config{Router: a.hop.Router, Token: s.adminToken, Addr: s.adminAddr, Logger: log}
+	collector.Watch(a.hop.Router)
+	operators := admin.Config{
+		Router: a.hop.Router, Metrics: exposition(collector, log), Token: s.adminToken, Addr: s.adminAddr, Logger: log,
+	}
 	if len(a.parts.clusters) > 0 {
 		operators.Lab = lab(a.parts.clusters)
 	}
