@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -92,39 +91,6 @@ func BenchmarkLoadAndSave(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideScs measures the same by turns, one request of each manager
-// after the other, so that what else the machine does slows both. It reports
-// medians and their ratio; docs/sessions.md has the figures.
-func BenchmarkBesideScs(b *testing.B) {
-	server := lab.Redis(b)
-	for _, n := range sessionSizes {
-		for word, idle := range idleTimeouts {
-			b.Run(fmt.Sprintf("%d values/idle timeout %s", n, word), func(b *testing.B) {
-				rdb := benchClient(b, server)
-				our, their := steady(b, ours(rdb, idle), n), steady(b, stock(rdb, idle), n)
-				var took, theirs []time.Duration
-				for b.Loop() {
-					took = append(took, timed(our))
-					theirs = append(theirs, timed(their))
-				}
-				slices.Sort(took)
-				slices.Sort(theirs)
-				mine, other := took[len(took)/2], theirs[len(theirs)/2]
-				b.ReportMetric(float64(mine)/1e3, "µs")
-				b.ReportMetric(float64(other)/1e3, "scs-µs")
-				b.ReportMetric(float64(mine)/float64(other), "ratio")
-				b.ReportMetric(0, "ns/op")
-			})
-		}
-	}
-}
-
-func timed(request func()) time.Duration {
-	start := time.Now()
-	request()
-	return time.Since(start)
-}
-
 // benchClient returns a client of an empty Redis.
 func benchClient(b *testing.B, server *lab.RedisServer) *redis.Client {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
@@ -156,5 +122,14 @@ func steady(b *testing.B, m rival, n int) (request func()) {
 	for _, cookie := range rec.Result().Cookies() {
 		req.AddCookie(cookie)
 	}
-	return func() { h.ServeHTTP(httptest.NewRecorder(), req) }
+	return func() { h.ServeHTTP(sink{}, req) }
 }
+
+// sink is a http.ResponseWriter that costs as good as nothing, so that what is
+// measured is the session.
+type sink struct{}
+
+func (sink) Header() http.Header         { return http.Header{} }
+func (sink) Write(b []byte) (int, error) { return len(b), nil }
+func (sink) WriteHeader(int)             {}
+func (sink) Flush()                      {}

@@ -109,17 +109,17 @@ func (c codec) decodeOrKeep(text string) any {
 }
 
 // packRecord packs a loaded session; shard is shown as db_server unless empty.
-func packRecord(deadline int64, values map[string]string, shard string) []byte {
+func packRecord(deadline int64, values []field, shard string) []byte {
 	n, size := len(values), len(shard)+16
-	for name, value := range values {
-		size += len(name) + len(value) + 4
+	for _, f := range values {
+		size += len(f.name) + len(f.value) + 4
 	}
 	if shard != "" {
 		n++
 	}
 	packed := packHeader(deadline, n, size)
-	for name, value := range values {
-		packed = packField(packed, name, value)
+	for _, f := range values {
+		packed = packField(packed, f.name, f.value)
 	}
 	if shard != "" {
 		packed = packField(packed, fieldShard, shard)

@@ -27,7 +27,7 @@ func (s *store) create(ctx context.Context, sc *scope, w write) error {
 	for name, value := range values {
 		args = append(args, name, value)
 	}
-	st := &state{token: w.token, key: s.key(w.token), values: fieldMap(w.fields),
+	st := &state{token: w.token, key: s.key(w.token), values: w.fields,
 		deadline: w.deadline, expiry: w.expiry, confirmed: true}
 	made, err := s.runCreate(ctx, st.key, nonce, ttl, args)
 	if err != nil {

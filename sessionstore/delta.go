@@ -10,11 +10,11 @@ func (d delta) empty() bool { return len(d.set) == 0 && len(d.del) == 0 }
 
 // diff tells what turns base, the values that the request loaded, into mine.
 // It compares encodings, since handlers change maps and slices in place.
-func diff(base map[string]string, mine []field) delta {
+func diff(base, mine []field) delta {
 	var d delta
-	kept := 0
+	kept, before := 0, fieldMap(base)
 	for _, f := range mine {
-		old, ok := base[f.name]
+		old, ok := before[f.name]
 		if ok {
 			kept++
 		}
@@ -26,9 +26,9 @@ func diff(base map[string]string, mine []field) delta {
 		return d
 	}
 	present := fieldMap(mine)
-	for name := range base {
-		if _, ok := present[name]; !ok {
-			d.del = append(d.del, name)
+	for _, f := range base {
+		if _, ok := present[f.name]; !ok {
+			d.del = append(d.del, f.name)
 		}
 	}
 	return d
@@ -37,11 +37,8 @@ func diff(base map[string]string, mine []field) delta {
 // merge applies a request's own changes to theirs, the values that Redis holds
 // by now: a key that only one side changed keeps that change, and of two
 // changes of one key the request's own stands.
-func merge(theirs map[string]string, own delta) map[string]string {
-	merged := make(map[string]string, len(theirs)+len(own.set))
-	for name, value := range theirs {
-		merged[name] = value
-	}
+func merge(theirs []field, own delta) map[string]string {
+	merged := fieldMap(theirs)
 	for _, f := range own.set {
 		merged[f.name] = f.value
 	}

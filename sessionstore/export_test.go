@@ -31,7 +31,7 @@ func NewDecoder() func(text string) (any, error) { return newCodec().decodeValue
 
 // Diff names what a request set and deleted that turned base into mine.
 func Diff(base, mine map[string]string) (set, del []string) {
-	d := diff(base, fieldsOf(mine))
+	d := diff(fieldsOf(base), fieldsOf(mine))
 	for _, f := range d.set {
 		set = append(set, f.name)
 	}
@@ -41,7 +41,7 @@ func Diff(base, mine map[string]string) (set, del []string) {
 // Merge is what a session holds when one request turned base into mine and
 // others turned it into theirs.
 func Merge(base, mine, theirs map[string]string) map[string]string {
-	return merge(theirs, diff(base, fieldsOf(mine)))
+	return merge(fieldsOf(theirs), diff(fieldsOf(base), fieldsOf(mine)))
 }
 
 func fieldsOf(values map[string]string) []field {

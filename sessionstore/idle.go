@@ -126,13 +126,15 @@ func (m *Manager) refresh(ctx context.Context) (token string, err error) {
 
 // changedInPlace reports whether a value is not what was loaded. Only slices,
 // maps and what gob encodes can change without being stored anew.
-func (m *Manager) changedInPlace(ctx context.Context, loaded map[string]string) bool {
-	for name, text := range loaded {
-		if !refersToMore(text) {
+func (m *Manager) changedInPlace(ctx context.Context, loaded []field) bool {
+	var now []byte
+	for _, f := range loaded {
+		if !refersToMore(f.value) {
 			continue
 		}
-		now, err := appendValue(nil, m.Get(ctx, name[len(valuePrefix):]))
-		if err != nil || !sameValue(text, string(now)) {
+		var err error
+		now, err = appendValue(now[:0], m.Get(ctx, f.name[len(valuePrefix):]))
+		if err != nil || string(now) != f.value && !sameValue(f.value, string(now)) {
 			return true
 		}
 	}

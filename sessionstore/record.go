@@ -26,14 +26,14 @@ const (
 // record is a session as its hash holds it.
 type record struct {
 	route    Route
-	nonce    string            // of the last writer of the route
-	deadline int64             // the absolute expiry, Unix milliseconds
-	taken    bool              // its token is being renewed
-	values   map[string]string // the d:<key> fields, encoded
+	nonce    string  // of the last writer of the route
+	deadline int64   // the absolute expiry, Unix milliseconds
+	taken    bool    // its token is being renewed
+	values   []field // the d:<key> fields, encoded, in no order
 }
 
 // parseRecord reads the hash of a session. False: there is no session in it; it
-// is absent, over, or no session at all. It takes fields over.
+// is absent, over, or no session at all.
 func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 	deadline, err := strconv.ParseInt(fields[fieldExpires], 10, 64)
 	if err != nil || fields[fieldVersion] == "" {
@@ -47,11 +47,11 @@ func parseRecord(fields map[string]string, now time.Time) (record, bool) {
 		nonce:    fields[fieldNonce],
 		deadline: deadline,
 		taken:    isTaken(fields[fieldRenewing], now),
-		values:   fields,
+		values:   make([]field, 0, len(fields)),
 	}
-	for name := range fields {
-		if !strings.HasPrefix(name, valuePrefix) {
-			delete(fields, name)
+	for name, value := range fields {
+		if strings.HasPrefix(name, valuePrefix) {
+			rec.values = append(rec.values, field{name, value})
 		}
 	}
 	return rec, true

@@ -35,17 +35,17 @@ type scope struct {
 	iterated map[string][]byte
 }
 
-// state is what the request knows of one stored session. token, key and the
-// map in values are never changed in place.
+// state is what the request knows of one stored session. token, key and what is
+// in values are never changed in place.
 type state struct {
 	token string // as scs hands it to the store
 	key   string // in Redis
 
-	values    map[string]string // encoded, as loaded or last saved by this request
-	deadline  int64             // absolute expiry, Unix milliseconds
-	expiry    time.Time         // of the key in Redis; zero when unknown
-	gone      bool              // destroyed or over
-	confirmed bool              // a write of this request found or made it
+	values    []field   // encoded, as loaded or last saved by this request
+	deadline  int64     // absolute expiry, Unix milliseconds
+	expiry    time.Time // of the key in Redis; zero when unknown
+	gone      bool      // destroyed or over
+	confirmed bool      // a write of this request found or made it
 }
 
 // state returns what is known of token, or nil.
@@ -99,7 +99,7 @@ func (sc *scope) saved(st *state, w write, live bool) error {
 	// The base of the next comparison is what this request wants, not what it
 	// is merged with: or its next save would delete the keys that others
 	// stored.
-	st.values = fieldMap(w.fields)
+	st.values = w.fields
 	st.deadline, st.expiry, st.confirmed = w.deadline, w.expiry, true
 	return nil
 }

@@ -103,10 +103,11 @@ func (s *store) fetch(ctx context.Context, key string) (rec record, expiry time.
 	}
 	fields, ttl, err := s.read(ctx, key)
 	s.circuit.leave(ctx, pass, key, err)
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+	switch {
+	case err == nil:
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return record{}, time.Time{}, false, nil // whatever it is, it is no session
-	}
-	if err != nil {
+	default:
 		return record{}, time.Time{}, false, err
 	}
 	now := time.Now()
