@@ -96,7 +96,7 @@ func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, eval s
 	records := *f.ledger.keys.Load()
 	values := make([]*redis.StringCmd, len(records))
 	for i, key := range records {
-		values[i] = pipe.Get(ctx, key)
+		values[i] = pipe.GetRange(ctx, key, 0, maxRecordBytes) // as luaBounded
 	}
 	calls := make([]call, len(held))
 	drains, ends := make([]*redis.Cmd, len(held)), make([]*redis.DurationCmd, len(held))

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/lab"
@@ -90,6 +93,24 @@ func TestForeignWriterRecord(t *testing.T) {
 		if w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1}); err != nil || w.Epoch != 1 {
 			t.Errorf("%q was not replaced: %+v, %v", value, w, err)
 		}
+	}
+}
+
+// Whoever puts megabytes into a record has no instance fetch them, on a single
+// server or on a cluster, and the record can be replaced.
+func TestOversizedWriterRecord(t *testing.T) {
+	for name, rdb := range map[string]redis.UniversalClient{"single": lab.Redis(t).Client(), "cluster": lab.RedisCluster(t, 3).Client()} {
+		t.Run(name, func(t *testing.T) {
+			rdb.Set(t.Context(), "db:writer:s1", strings.Repeat("x", 8<<20), 0)
+			c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+			lab.Eventually(t, 20*time.Second, "it was read", func() bool { _, fresh := c.Writer("s1"); return fresh })
+			if n := c.LedgerBytes("db:writer:s1"); n == 0 || n > 32<<10 {
+				t.Errorf("%d bytes of it were read", n)
+			}
+			if w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1}); err != nil || w.Epoch != 1 {
+				t.Errorf("it was not replaced: %+v, %v", w, err)
+			}
+		})
 	}
 }
 

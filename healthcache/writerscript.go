@@ -3,13 +3,13 @@ package healthcache
 import "github.com/redis/go-redis/v9"
 
 // luaLedger gives the values of keys that are not as they were: for each key
-// from first on, whose digest stands in digests, its value, or nothing.
+// from first on, whose digest stands in digests, its value, or nothing. It needs
+// luaBounded.
 const luaLedger = `
 local function ledger(first, digests)
   local news = {}
   for i = first, #KEYS do
-    local value = ''
-    if redis.call('TYPE', KEYS[i]).ok == 'string' then value = redis.call('GET', KEYS[i]) end
+    local value = bounded(KEYS[i]) or ''
     news[#news + 1] = string.sub(redis.sha1hex(value), 1, 16) ~= digests[#news + 1] and value
   end
   return news
@@ -22,11 +22,11 @@ end
 // move. ARGV: what was read (may be empty), the new record without its date, the
 // milliseconds for which no other move may follow (0: this is none that
 // has to wait for that).
-var moveWriterScript = redis.NewScript(luaClock + `
+var moveWriterScript = redis.NewScript(luaClock + luaBounded + `
 local record, mark = KEYS[1], KEYS[2]
+local stands = bounded(record) or ''
 local kind = redis.call('TYPE', record).ok
-local stands = ''
-if kind == 'string' then stands = redis.call('GET', record) elseif kind ~= 'none' then redis.call('DEL', record) end
+if kind ~= 'string' and kind ~= 'none' then redis.call('DEL', record) end
 if stands ~= ARGV[1] then return stands end
 if ARGV[3] ~= '0' and redis.call('EXISTS', mark) == 1 then return stands end
 stands = ARGV[2] .. ',"since":"' .. rfc3339(now) .. '"}'

@@ -22,6 +22,8 @@ type presence struct {
 	life  string    // of the server; empty: it was not heard of yet
 	since time.Time // when that was first seen
 	away  time.Time // when it was last seen away; zero: never
+	// silent: it did not answer when it was last asked.
+	silent bool
 }
 
 // mark takes in what a probe found, and marks the nodes that were away a short
@@ -34,6 +36,7 @@ func (a *attendance) mark(found []sighting, now time.Time) {
 	}
 	for i, s := range found {
 		p := a.nodes[s.Addr]
+		p.silent = !s.answered()
 		if !s.answered() || p.life != "" && p.life != s.who.life {
 			p.away = now
 		}
@@ -44,4 +47,11 @@ func (a *attendance) mark(found []sighting, now time.Time) {
 		found[i].absent = !p.away.IsZero() && now.Sub(p.away) < awayFor
 		found[i].steady = s.answered() && !found[i].absent && now.Sub(p.since) >= awayFor
 	}
+}
+
+// silent reports whether the node at addr did not answer when it was last asked.
+func (a *attendance) silent(addr string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nodes[addr].silent
 }

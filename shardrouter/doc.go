@@ -97,8 +97,12 @@
 // most, while what runs on it may come to its end; what still runs after that
 // minute is cut, once another node is the writer.
 //
-// When the writer moves, idle connections to the old node are dropped, leases on
-// it end with their requests, and those on a node that answers no probe are cut.
+// When the writer moves, idle connections to the old node are dropped. Leases on
+// it end with their requests, but get no write through any more, and those on a
+// node that answers no probe are cut. What the old node still confirms, thawed
+// perhaps, is not believed: a COMMIT is settled on the new writer, like one without
+// an answer, and a write outside of a transaction is of unknown outcome. A member
+// of a Galera cluster is believed, since it commits nothing without the others.
 //
 // # Holding
 //

@@ -100,7 +100,10 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 	c.begin(query)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
-	return c.mysqlConn.ExecContext(ctx, query, args)
+	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
+		err = c.vouch(query)
+	}
+	return res, err
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
@@ -148,6 +151,9 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	if err := c.free(); err != nil {
 		return nil, err
 	}
+	if !opts.ReadOnly && c.overtaken() {
+		return nil, c.refuse()
+	}
 	c.uses.begin()
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
@@ -180,7 +186,7 @@ func (c *serverConn) Ping(ctx context.Context) (err error) {
 // admit refuses a statement that must not be sent now, and remembers one that
 // may leave something behind, on the connection or in the database.
 func (c *serverConn) admit(query string) error {
-	if err := c.free(); err != nil {
+	if err := c.mayRun(query); err != nil {
 		return err
 	}
 	if c.tx.open && breaksTransaction(query, c.node.multi) {

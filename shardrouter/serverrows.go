@@ -40,17 +40,20 @@ type serverStmt struct {
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	if err := s.conn.free(); err != nil {
+	if err := s.conn.mayRun(s.query); err != nil {
 		return nil, err
 	}
 	s.conn.begin(s.query)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
-	return s.mysqlStmt.ExecContext(ctx, args)
+	if res, err = s.mysqlStmt.ExecContext(ctx, args); err == nil {
+		err = s.conn.vouch(s.query)
+	}
+	return res, err
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if err := s.conn.free(); err != nil {
+	if err := s.conn.mayRun(s.query); err != nil {
 		return nil, err
 	}
 	s.conn.begin(s.query)
@@ -88,6 +91,11 @@ type serverRows struct {
 // opened books the result of a query.
 func (c *serverConn) opened(query string, inner driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
+		return nil, err
+	}
+	if err := c.vouch(query); err != nil {
+		c.wire.cut()
+		_ = inner.Close() // which reads nothing any more
 		return nil, err
 	}
 	rows, ok := inner.(mysqlRows)

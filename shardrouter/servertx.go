@@ -12,7 +12,8 @@ type serverTx struct {
 }
 
 // Commit sends COMMIT, unless the server has ended the transaction already: a
-// COMMIT would then confirm nothing and hide it.
+// COMMIT would then confirm nothing and hide it. What a node confirms that was
+// overtaken meanwhile is unknown, and settled on the new writer.
 func (t *serverTx) Commit() (err error) {
 	defer t.close(&err)
 	if t.conn.tx.ended {
@@ -21,12 +22,16 @@ func (t *serverTx) Commit() (err error) {
 		}
 		return ErrTxEnded
 	}
-	if t.conn.wire.hungUp() {
+	if t.conn.wire.hungUp() || !t.conn.tx.readOnly && t.conn.overtaken() {
 		t.conn.wire.cut()
 	}
 	stayed := t.conn.stays.Swap(true)
 	mark := t.conn.wire.mark()
-	if err := t.tx.Commit(); err != nil {
+	err = t.tx.Commit()
+	if err == nil && !t.conn.tx.readOnly && t.conn.overtaken() {
+		err = errOvertaken
+	}
+	if err != nil {
 		return &commitError{err: err, sent: t.conn.wire.sentSince(mark), readOnly: t.conn.tx.readOnly, stays: stayed}
 	}
 	return nil

@@ -185,6 +185,9 @@ func (s *succession) follow() {
 func (s *succession) moved(before *writer, w healthcache.Writer) {
 	p := s.pool
 	if before != nil {
+		if s.seen.silent(before.node.addr) {
+			p.cutNodes(map[string]bool{before.node.addr: true})
+		}
 		p.dropIdle()
 		// A member of a cluster may not have applied yet what another took.
 		ps := p.passages.Load()

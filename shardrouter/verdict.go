@@ -219,7 +219,7 @@ func connectionGone(err error) bool {
 		driver.ErrBadConn, sql.ErrConnDone, mysql.ErrInvalidConn, ErrConnLost, errProtocol,
 		mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul,
 		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, io.ErrShortWrite, net.ErrClosed,
-		os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled, ErrShardDown,
+		os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled, ErrShardDown, errOvertaken,
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ECONNREFUSED, syscall.EPIPE,
 		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 	} {

@@ -1,0 +1,53 @@
+package shardrouter
+
+import "errors"
+
+// errOvertaken: the fleet writes to another node by now. What this one was sent
+// before may have run there, where nobody looks for it.
+var errOvertaken = errors.New("another node has become the writer")
+
+// overtaken reports whether the fleet writes to another node than the
+// connection leads to, so that what is committed here may be lost. A member of a
+// Galera cluster commits nothing without the others: what it has, the new writer
+// has.
+func (c *serverConn) overtaken() bool {
+	if c.pool == nil || c.pool.succession == nil {
+		return false
+	}
+	if galera := c.node.galera.Load(); galera != nil && *galera {
+		return false
+	}
+	if c.pool.retired.Load() {
+		c.pool.succession.follow() // nobody tells a retired pool
+	}
+	return c.stale()
+}
+
+// mayRun refuses a statement that writes to a node that was overtaken.
+func (c *serverConn) mayRun(query string) error {
+	if err := c.free(); err != nil {
+		return err
+	}
+	if c.overtaken() && !onlyReads(query) {
+		return c.refuse()
+	}
+	return nil
+}
+
+// refuse is the error of what is not sent to a node that was overtaken. The
+// connection is of no more use for writing.
+func (c *serverConn) refuse() error {
+	c.lost.Store(true)
+	c.spent = true
+	return c.unrun(errOvertaken)
+}
+
+// vouch is asked for every answer that says that a statement succeeded. A node
+// that was overtaken while the statement ran cannot be believed that a write
+// stays. Within a transaction the answer to its COMMIT decides.
+func (c *serverConn) vouch(query string) error {
+	if !c.tx.open && c.overtaken() && !onlyReads(query) {
+		return errOvertaken
+	}
+	return nil
+}
