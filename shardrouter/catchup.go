@@ -22,6 +22,10 @@ const (
 	// setCausal makes every read of the session do so, on servers that have no
 	// SET STATEMENT.
 	setCausal = "SET SESSION wsrep_sync_wait=1"
+	// setBefore makes every transaction of the session wait, at its beginning,
+	// until a member of a replication group has applied what the group had agreed
+	// on by then.
+	setBefore = "SET SESSION group_replication_consistency='BEFORE'"
 )
 
 // catchUp waits until the lease's server has applied what its cluster had
@@ -40,18 +44,35 @@ func (l *Lease) catchUp(ctx context.Context) error {
 func (c *serverConn) catchUp(ctx context.Context) (err error) {
 	c.uses.begin()
 	defer c.after(&err)
-	member, err := c.node.isMember(ctx, c.mysqlConn)
-	if err != nil || !member {
+	member, err := c.node.membership(ctx, c.mysqlConn)
+	if err != nil {
 		return err
 	}
-	_, err = queryRow(ctx, c.mysqlConn, causalRead, 1)
-	if me, ok := errors.AsType[*mysql.MySQLError](err); ok && me.Number == erParseError {
-		err = c.causalSession(ctx)
+	switch member {
+	case memberOfGalera:
+		_, err = queryRow(ctx, c.mysqlConn, causalRead, 1)
+		if hasNumber(err, erParseError) {
+			err = c.causalSession(ctx)
+		}
+	case memberOfGroup:
+		err = c.followGroup(ctx)
 	}
 	if _, answered := errors.AsType[*mysql.MySQLError](err); answered {
 		return fmt.Errorf("%w: %w", errBehind, err)
 	}
 	return err
+}
+
+// followGroup catches up with a replication group by an empty transaction. The
+// connection stays as that makes it until it comes back, and is closed then.
+func (c *serverConn) followGroup(ctx context.Context) error {
+	c.tainted = true
+	for _, statement := range []string{setBefore, "START TRANSACTION READ ONLY", "COMMIT"} {
+		if _, err := c.mysqlConn.ExecContext(ctx, statement, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // causalSession does without SET STATEMENT. The connection stays as it makes
@@ -65,18 +86,18 @@ func (c *serverConn) causalSession(ctx context.Context) error {
 	return err
 }
 
-// isMember reports whether the node is a member of a Galera cluster. Each new
+// membership is by what the node is kept in step with others. Each new
 // connection learns it; where none did, the node is asked, and one that does
-// not understand the question is no member.
-func (n *node) isMember(ctx context.Context, conn driver.QueryerContext) (bool, error) {
-	if known := n.galera.Load(); known != nil {
+// not understand the question is no member of anything.
+func (n *node) membership(ctx context.Context, conn driver.QueryerContext) (membership, error) {
+	if known := n.member.Load(); known != nil {
 		return *known, nil
 	}
 	in, err := n.introduce(ctx, conn)
 	if notUnderstood(err) {
-		return false, nil
+		return memberOfNone, nil
 	}
-	return in.galera, err
+	return in.membership(), err
 }
 
 // passages counts the events by which the shards of a group may be behind each

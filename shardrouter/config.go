@@ -23,6 +23,9 @@ type Config struct {
 	Rotation Rotation
 	// RotateTo limits the targets of a rotation. Default RotateToAny.
 	RotateTo RotateTo
+	// Copies is what proves that shards hold the same rows. Default
+	// CopiesCluster.
+	Copies CopiesProof
 	// ConnectTimeout bounds one connection attempt, handshake included.
 	// Default 5s.
 	ConnectTimeout time.Duration
@@ -142,6 +145,25 @@ type RotateTo string
 const (
 	RotateToAny    RotateTo = "any"    // every shard of the group
 	RotateToCopies RotateTo = "copies" // only shards proved to hold the same rows
+)
+
+// CopiesProof is what proves that shards hold the same rows; see
+// [Router.Copies].
+type CopiesProof string
+
+// The proofs that shards are copies.
+const (
+	// CopiesCluster: their servers are members of one Galera cluster, or of one
+	// group of MySQL group replication. Other shards are never copies.
+	CopiesCluster CopiesProof = "cluster"
+	// CopiesMarker: besides, shards of one group that show each other's markers:
+	// rows that each of them writes anew in every HealthInterval, into the table
+	// of MarkerDDL. It is for shards of which you know that a commit on one is
+	// on the others before it is answered, such as servers on shared storage. The
+	// markers tell when that is not, or no longer, so. What they cannot tell
+	// is a replication in both directions that is usually quick and not
+	// synchronous: do not claim that for it.
+	CopiesMarker CopiesProof = "marker"
 )
 
 // OnFailure says what happens to a request whose shard fails.

@@ -99,8 +99,8 @@ func TestConfigValidate(t *testing.T) {
 		{"a group too long", func(c *shardrouter.Config) { c.Shards[0].Group = strings.Repeat("a", 65) }, []string{`shard a: group`}},
 		{"a pool of less than nothing", func(c *shardrouter.Config) { c.Shards[0].MaxConns = -1 }, []string{"shard a: MaxConns -1"}},
 		{"unknown words", func(c *shardrouter.Config) {
-			c.Policy, c.Rotation, c.RotateTo, c.Shards[1].OnFailure = "x", "y", "z", "q"
-		}, []string{`Policy "x": want one of weighted, round_robin, least_conns`, `Rotation "y"`, `RotateTo "z"`, `shard b: OnFailure "q"`}},
+			c.Policy, c.Rotation, c.RotateTo, c.Shards[1].OnFailure, c.Copies = "x", "y", "z", "q", "hope"
+		}, []string{`Policy "x": want one of weighted, round_robin, least_conns`, `Rotation "y"`, `RotateTo "z"`, `Copies "hope": want one of cluster, marker`, `shard b: OnFailure "q"`}},
 		{"negative durations", func(c *shardrouter.Config) { c.ConnectTimeout, c.AcquireTimeout, c.Failback = -1, -1, -1 },
 			[]string{"ConnectTimeout -1ns", "AcquireTimeout -1ns", "(Failback) -1ns"}},
 		{"negative bounds", func(c *shardrouter.Config) { c.MaxWaiting, c.HoldMax, c.Ramp = -1, -1, -1 }, []string{"MaxWaiting -1", "HoldMax -1", "Ramp -1"}},

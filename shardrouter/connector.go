@@ -38,8 +38,8 @@ type node struct {
 	dial driver.Connector
 	// manners is the index of the introduction that the server understands.
 	manners atomic.Int32
-	// galera is what it said when it was last asked; nil: it never was.
-	galera atomic.Pointer[bool]
+	// member is what it said when it was last asked; nil: it never was.
+	member atomic.Pointer[membership]
 	// multi: a connection takes several statements at once.
 	multi bool
 }

@@ -11,7 +11,10 @@ import (
 // Copies reports whether two configured shards are proved to hold the same
 // rows at every moment, up to what a member of a synchronous cluster still has
 // to apply. The proof is that the nodes which take writes in both are members
-// of one Galera cluster, by its name and by the identity of its rows. A shard
+// of one Galera cluster, by its name and by the identity of its rows, or of one
+// group of MySQL group replication, by the name of the group. With
+// [CopiesMarker] it is also one that each of the two shows at once what the other
+// has just written, and that was so in the last interval. A shard
 // that is down is taken for what it was when it last answered: what was
 // committed there is what its cluster has. A shard that answers and is a member
 // of none, and one that nobody has heard of yet, is nobody's copy. A shard is a
@@ -38,8 +41,8 @@ func (r *Router) copiesOf(at *layout, shard Shard) []string {
 	return copies
 }
 
-// cluster names the cluster whose rows a shard holds; empty when it is not
-// proved to hold any cluster's.
+// cluster names what a shard holds the rows of: a cluster, or by their markers
+// some shards; empty when neither is proved.
 func (r *Router) cluster(shard string) string {
 	p := r.layout.Load().pool(shard)
 	if p == nil {
@@ -50,7 +53,10 @@ func (r *Router) cluster(shard string) string {
 		nodes = p.connector.unheard()
 	}
 	p.clusters.learn(nodes)
-	return clusterOf(p.clusters.recall(nodes))
+	if name := clusterOf(p.clusters.recall(nodes)); name != "" {
+		return name
+	}
+	return r.prover.rows(p.shard.Load().Group, shard)
 }
 
 // noRows is the identity of a Galera member that has not joined a cluster yet.

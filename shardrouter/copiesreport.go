@@ -1,6 +1,8 @@
 package shardrouter
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -37,7 +39,7 @@ func (c *copiesReport) look(now time.Time) {
 	c.next = now.Add(copiesLook)
 	health := c.r.health.Snapshot()
 	for group, g := range c.r.layout.Load().groups {
-		if len(g.ring) < 2 || !heardOf(g.ring, health) {
+		if len(g.ring) < 2 || !heardOf(g.ring, health) || !c.r.prover.knows(group) {
 			continue
 		}
 		sets := sameRows(g.ring, c.r.cluster)
@@ -55,8 +57,12 @@ func (c *copiesReport) tell(group string, sets [][]string, text string) {
 	if len(sets) == 1 {
 		log.Info("the shards of a group hold the same rows", "group", group, "shards", text)
 	} else {
-		log.Warn("not all shards of a group are proved to hold the same rows: a rotated player starts on other rows",
-			"group", group, "same_rows", text, "rotate_to", string(c.r.cfg.RotateTo))
+		level := slog.LevelWarn
+		if c.r.cfg.Copies == CopiesMarker { // which says that they do
+			level = slog.LevelError
+		}
+		log.Log(context.Background(), level, "not all shards of a group are proved to hold the same rows: a rotated player starts on other rows",
+			"group", group, "same_rows", text, "rotate_to", string(c.r.cfg.RotateTo), "copies", string(c.r.cfg.Copies))
 	}
 	if f := c.r.cfg.Observer.Copies; f != nil {
 		f(group, sets)

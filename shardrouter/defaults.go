@@ -40,6 +40,7 @@ func (c Config) withFigures() Config {
 	c.Policy = cmp.Or(c.Policy, PolicyWeighted)
 	c.Rotation = cmp.Or(c.Rotation, RotationNext)
 	c.RotateTo = cmp.Or(c.RotateTo, RotateToAny)
+	c.Copies = cmp.Or(c.Copies, CopiesCluster)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, defaultReadTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)

@@ -41,13 +41,27 @@
 //
 // # Copies
 //
-// Shards whose servers are members of one Galera cluster hold the same rows:
-// they are copies; see [Router.Copies]. A probe reads of which cluster a server
-// is a member, the health key tells all instances, and a server that dies
-// counts as what it said last. What is not proved is no copy. Shards of one group
-// that are not all copies rotate all the same, unless Config.RotateTo forbids
-// it, and are told of by a warning and by [Observer.Copies]: a rotated player
-// starts on other rows.
+// Shards whose servers are members of one Galera cluster, or online in one group
+// of MySQL group replication, hold the same rows: they are copies; see
+// [Router.Copies]. A probe reads of which cluster a server is a member, the
+// health key tells all instances, and a server that dies counts as what it said
+// last. What is not proved is no copy.
+//
+// [CopiesMarker] is an operator's word that shards hold the same rows by other
+// means, and the check of it: in each interval one instance of the fleet
+// (db:prove:<group> in Redis is whose turn it is) has every shard that is up write
+// a new random marker into a row of its own, and then asks each once what it
+// shows. Two are copies while each shows what the other has just written; for the
+// first time they have to do so three times in a row, and once not is enough to
+// part them. One that was down is asked anew before it counts again. The result
+// is in db:copies:<group>, and counts for no longer than it is renewed. A marker
+// proves that rows pass between two shards in both directions, now and at once. It
+// does not prove that a commit waits for that, which is why it takes the
+// operator's word.
+//
+// Shards of one group that are not all copies rotate all the same, unless
+// Config.RotateTo forbids it, and are told of by a warning and by
+// [Observer.Copies]: a rotated player starts on other rows.
 //
 // A member applies what another committed a moment later. So the first lease
 // that a session gets on another shard than its route names, by rotation,

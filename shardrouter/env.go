@@ -59,6 +59,7 @@ func readCommon(r *envread.Reader) Config {
 		Policy:         envread.OneOf(r, "SHARD_POLICY", PolicyWeighted, policies...),
 		Rotation:       envread.OneOf(r, "SHARD_ROTATION", RotationNext, rotations...),
 		RotateTo:       envread.OneOf(r, "SHARD_ROTATE_TO", RotateToAny, rotateTos...),
+		Copies:         envread.OneOf(r, "SHARD_COPIES", CopiesCluster, proofs...),
 		ConnectTimeout: r.Duration("SHARD_CONNECT_TIMEOUT", 0),
 		ReadTimeout:    r.Duration("SHARD_READ_TIMEOUT", 0),
 		WriteTimeout:   r.Duration("SHARD_WRITE_TIMEOUT", 0),

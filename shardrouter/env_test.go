@@ -53,12 +53,13 @@ func sameConfig(t *testing.T, got, want shardrouter.Config) {
 		policy                                     shardrouter.Policy
 		rotation                                   shardrouter.Rotation
 		to                                         shardrouter.RotateTo
+		copies                                     shardrouter.CopiesProof
 		connect, read, write, probe, acquire, busy time.Duration
 		hold, interval, failback                   time.Duration
 		holdMax, ramp                              int
 	}
 	of := func(c shardrouter.Config) common {
-		return common{c.Policy, c.Rotation, c.RotateTo, c.ConnectTimeout, c.ReadTimeout, c.WriteTimeout, c.ProbeTimeout,
+		return common{c.Policy, c.Rotation, c.RotateTo, c.Copies, c.ConnectTimeout, c.ReadTimeout, c.WriteTimeout, c.ProbeTimeout,
 			c.AcquireTimeout, c.BusyTimeout, c.HoldTimeout, c.HealthInterval, c.Failback, c.HoldMax, c.Ramp}
 	}
 	if of(got) != of(want) {
@@ -70,7 +71,7 @@ func TestConfigFromReadsEveryVariable(t *testing.T) {
 	c, err := shardrouter.ConfigFrom(variables(
 		"SHARDS=b, a", "SHARD_A_WEIGHT=0", "SHARD_A_GROUP=east", "SHARD_A_ON_FAILURE=hold", "SHARD_A_MAX_CONNS=7",
 		"SHARD_B_WEIGHT=3", "SHARD_B_GROUP=east", "SHARD_B_ON_FAILURE=fail",
-		"SHARD_POLICY=least_conns", "SHARD_ROTATION=spread", "SHARD_ROTATE_TO=copies",
+		"SHARD_POLICY=least_conns", "SHARD_ROTATION=spread", "SHARD_ROTATE_TO=copies", "SHARD_COPIES=marker",
 		"SHARD_CONNECT_TIMEOUT=1s", "SHARD_READ_TIMEOUT=2s", "SHARD_WRITE_TIMEOUT=3s", "SHARD_PROBE_TIMEOUT=400ms",
 		"SHARD_ACQUIRE_TIMEOUT=5s", "SHARD_HOLD_TIMEOUT=1m10s", "SHARD_HOLD_MAX=8", "SHARD_HEALTH_INTERVAL=9s", "SHARD_FAILBACK=5m", "SHARD_RAMP=6",
 		"SHARDS_FILE=/etc/game/shards", "PATH=/bin", "SHARD_OTHER=",
@@ -83,7 +84,7 @@ func TestConfigFromReadsEveryVariable(t *testing.T) {
 			{Name: "b", DSN: "app:hunter2@tcp(db2:3306,db3:3306)/game", Weight: 3, Group: "east", OnFailure: "fail", MaxConns: 50},
 			{Name: "a", DSN: "app:hunter2@tcp(db1:3306)/game", Weight: shardrouter.WeightNone, Group: "east", OnFailure: "hold", MaxConns: 7},
 		},
-		Policy: "least_conns", Rotation: "spread", RotateTo: "copies",
+		Policy: "least_conns", Rotation: "spread", RotateTo: "copies", Copies: "marker",
 		ConnectTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 3 * time.Second,
 		ProbeTimeout: 400 * time.Millisecond, AcquireTimeout: 5 * time.Second, BusyTimeout: 3 * time.Second,
 		HoldTimeout: 70 * time.Second, HoldMax: 8, HealthInterval: 9 * time.Second, Failback: 5 * time.Minute, Ramp: 6,

@@ -14,6 +14,7 @@ import (
 type introduction struct {
 	readOnly, galera bool
 	clusterName      string // of a Galera member
+	groupName        string // of a member of a group of MySQL group replication
 	peer             peer
 	who              identity
 }
@@ -56,16 +57,21 @@ var (
 	askServerID = question{"CONCAT(@@hostname, ':', @@port, '#', @@global.server_id)", func(in *introduction, v driver.Value) {
 		in.who.server = text(v)
 	}}
+	// Servers that cannot wait for their group, those before 8.0.14, do not
+	// understand the question.
+	askGroupName = question{"CONCAT(LEFT(@@global.group_replication_consistency, 0), @@global.group_replication_group_name)",
+		func(in *introduction, v driver.Value) { in.groupName = text(v) }}
 	askServerUUID  = question{"@@global.server_uuid", func(in *introduction, v driver.Value) { in.who.server = text(v) }}
 	askMariaDBGTID = question{"@@global.gtid_current_pos", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
 	askMySQLGTID   = question{"@@global.gtid_executed", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
 )
 
 // introductions are the queries for it, the most telling first: for MariaDB
-// with Galera, for MySQL, for servers that know neither's variables, and for
-// those that only speak the protocol.
+// with Galera, for MySQL with group replication, for MySQL without, for servers
+// that know neither's variables, and for those that only speak the protocol.
 var introductions = [...][]question{
 	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askGalera, askClusterName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askGroupName},
 	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID},
 	{askReadOnly, askThread, askLife},
 	{askReadOnly},
@@ -78,7 +84,8 @@ func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (intro
 		in, err := interview(ctx, conn, introductions[i])
 		if err == nil {
 			n.manners.Store(int32(i))
-			n.galera.Store(&in.galera)
+			kind := in.membership()
+			n.member.Store(&kind)
 			return in, nil
 		}
 		if !notUnderstood(err) || i == len(introductions)-1 {
@@ -117,13 +124,36 @@ func notUnderstood(err error) bool {
 	return false
 }
 
+// membership is by what a server is kept in step with others.
+type membership int
+
+const (
+	memberOfNone membership = iota
+	memberOfGalera
+	memberOfGroup // of MySQL group replication
+)
+
+func (in introduction) membership() membership {
+	switch {
+	case in.galera:
+		return memberOfGalera
+	case in.groupName != "":
+		return memberOfGroup
+	}
+	return memberOfNone
+}
+
 // role tells whether the node takes writes, and of which cluster it is a
-// member. A Galera member without a majority gives errNotReady.
+// member. A member without a majority gives errNotReady.
 func (in introduction) role(ctx context.Context, conn driver.QueryerContext) (role, cluster string, err error) {
-	if in.galera {
-		if cluster, err = galeraCluster(ctx, conn, in.clusterName); err != nil {
-			return "", "", err
-		}
+	switch in.membership() {
+	case memberOfGalera:
+		cluster, err = galeraCluster(ctx, conn, in.clusterName)
+	case memberOfGroup:
+		cluster, err = replicationGroup(ctx, conn, in.groupName)
+	}
+	if err != nil {
+		return "", "", err
 	}
 	if in.readOnly {
 		return roleStandby, cluster, nil

@@ -39,10 +39,15 @@ type outcomeTable struct {
 	logged atomic.Bool
 }
 
-func (t *outcomeTable) in(database string) {
-	if database != "" {
-		t.name = quoteName(database) + "." + quoteName(outcomeTableName)
+func (t *outcomeTable) in(database string) { t.name = tableIn(database, outcomeTableName) }
+
+// tableIn is the quoted name of a table with its database; empty where there is
+// no database.
+func tableIn(database, table string) string {
+	if database == "" {
+		return ""
 	}
+	return quoteName(database) + "." + quoteName(table)
 }
 
 func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

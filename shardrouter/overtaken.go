@@ -8,13 +8,13 @@ var errOvertaken = errors.New("another node has become the writer")
 
 // overtaken reports whether the fleet writes to another node than the
 // connection leads to, so that what is committed here may be lost. A member of a
-// Galera cluster commits nothing without the others: what it has, the new writer
-// has.
+// synchronous cluster commits nothing without the others: what it has, the new
+// writer has.
 func (c *serverConn) overtaken() bool {
 	if c.pool == nil || c.pool.succession == nil {
 		return false
 	}
-	if galera := c.node.galera.Load(); galera != nil && *galera {
+	if member := c.node.member.Load(); member != nil && *member != memberOfNone {
 		return false
 	}
 	if c.pool.retired.Load() {

@@ -34,6 +34,7 @@ type pool struct {
 	used       context.Context
 	quit       context.CancelFunc // ends used
 	outcomes   outcomeTable
+	markers    string        // the quoted name of its table of markers; empty: the DSN names no database
 	pingAfter  time.Duration // see pingAfter
 
 	clusters clusters                 // of the nodes; safe for any goroutine
@@ -44,10 +45,12 @@ type pool struct {
 	left, caughtUp atomic.Int64
 
 	era      atomic.Pointer[era]
-	emptying atomic.Bool               // see heedDrain; changed under keeping
-	retired  atomic.Bool               // a reload took the pool out of use
-	upSince  atomic.Pointer[time.Time] // see upFor
-	counter  counters
+	emptying atomic.Bool // see heedDrain; changed under keeping
+	retired  atomic.Bool // a reload took the pool out of use
+	// markerless: it was told that no marker can be written.
+	markerless atomic.Bool
+	upSince    atomic.Pointer[time.Time] // see upFor
+	counter    counters
 
 	// keeping orders what is said to sql.DB about idle connections: probes,
 	// notices and requests say so, and the last word has to be about a drain.
@@ -94,6 +97,7 @@ func newPool(shard Shard, cfg *Config, e evidence) (*pool, error) {
 		return nil, err
 	}
 	p.outcomes.in(nodes[0].DBName)
+	p.markers = tableIn(nodes[0].DBName, markerTableName)
 	if p.connector, err = newConnector(p, nodes); err != nil {
 		return nil, err
 	}

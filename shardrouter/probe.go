@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardhop/shardhop/healthcache"
 )
 
@@ -17,9 +19,9 @@ const (
 	roleStandby = "standby" // answers, and takes none
 )
 
-// errNotReady: a Galera member outside of its cluster's majority. It accepts
-// connections and SELECT 1 all the same.
-var errNotReady = errors.New("the Galera member is not ready")
+// errNotReady: a member outside of its cluster's majority. It accepts connections
+// and SELECT 1 all the same.
+var errNotReady = errors.New("the member of a cluster is not ready")
 
 // probe asks every node of the shard how it is, on connections of its own, and
 // sums up: a shard is up as long as its writer takes writes.
@@ -101,6 +103,27 @@ func galeraCluster(ctx context.Context, conn driver.QueryerContext, name string)
 		return "", errNotReady
 	}
 	return clusterID(status["wsrep_cluster_state_uuid"], name), nil
+}
+
+// replicationGroup returns what names the group of a member of MySQL group
+// replication that is online; empty for one that is not, or may not look. It
+// takes writes only while more than half of the members are in reach.
+func replicationGroup(ctx context.Context, conn driver.QueryerContext, name string) (string, error) {
+	const query = "SELECT SUM(MEMBER_ID = @@global.server_uuid AND MEMBER_STATE = 'ONLINE'), " +
+		"2 * SUM(MEMBER_STATE = 'UNREACHABLE') >= COUNT(*) FROM performance_schema.replication_group_members"
+	row, err := queryRow(ctx, conn, query, 2)
+	if _, refused := errors.AsType[*mysql.MySQLError](err); refused {
+		return "", nil
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case isOn(row[1]):
+		return "", errNotReady
+	case !isOn(row[0]):
+		return "", nil
+	}
+	return "group " + name, nil
 }
 
 // queryRow reads the first row of a query.

@@ -244,6 +244,7 @@ func (c Config) fixed(other Config) error {
 		{"Policy (SHARD_POLICY)", c.Policy, other.Policy},
 		{"Rotation (SHARD_ROTATION)", c.Rotation, other.Rotation},
 		{"RotateTo (SHARD_ROTATE_TO)", c.RotateTo, other.RotateTo},
+		{"Copies (SHARD_COPIES)", c.Copies, other.Copies},
 		{"ConnectTimeout (SHARD_CONNECT_TIMEOUT)", c.ConnectTimeout, other.ConnectTimeout},
 		{"ReadTimeout (SHARD_READ_TIMEOUT)", c.ReadTimeout, other.ReadTimeout},
 		{"WriteTimeout (SHARD_WRITE_TIMEOUT)", c.WriteTimeout, other.WriteTimeout},

@@ -24,6 +24,7 @@ type Router struct {
 	layout atomic.Pointer[layout] // of requests that begin now
 	health *healthcache.Cache
 	assign *assigner
+	prover *prover // nil unless markers prove something
 	closed atomic.Bool
 	// holdsEnded: EndHolds was called.
 	holdsEnded atomic.Bool
@@ -46,6 +47,9 @@ func New(cfg Config) (*Router, error) {
 	cfg.Shards = nil
 	r := &Router{cfg: cfg}
 	r.life, r.stop = context.WithCancel(context.Background())
+	if cfg.Copies == CopiesMarker {
+		r.prover = newProver(r)
+	}
 	pools, err := r.openPools(shards)
 	if err != nil {
 		return nil, err
@@ -71,6 +75,9 @@ func New(cfg Config) (*Router, error) {
 	r.assign = newAssigner(cfg.Policy, r.inUse)
 	health.Start()
 	r.watching.Go(func() { r.watch(r.life) })
+	if r.prover != nil {
+		r.watching.Go(func() { r.prover.run(r.life) })
+	}
 	for _, p := range pools {
 		r.purge(p)
 	}

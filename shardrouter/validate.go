@@ -69,12 +69,14 @@ func (c Config) validateChoices() error {
 		oneOf("Policy", c.Policy, policies),
 		oneOf("Rotation", c.Rotation, rotations),
 		oneOf("RotateTo", c.RotateTo, rotateTos),
+		oneOf("Copies", c.Copies, proofs),
 	)
 }
 
 var (
 	policies   = []Policy{PolicyWeighted, PolicyRoundRobin, PolicyLeastConns}
 	rotations  = []Rotation{RotationNext, RotationSpread}
+	proofs     = []CopiesProof{CopiesCluster, CopiesMarker}
 	rotateTos  = []RotateTo{RotateToAny, RotateToCopies}
 	onFailures = []OnFailure{OnFailureRotate, OnFailureHold, OnFailureHoldFirst, OnFailureFail}
 )
