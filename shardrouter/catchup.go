@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -42,7 +43,7 @@ func (l *Lease) catchUp(ctx context.Context) error {
 }
 
 func (c *serverConn) catchUp(ctx context.Context) (err error) {
-	c.uses.begin()
+	c.uses.begin(time.Now())
 	defer c.after(&err)
 	member, err := c.node.membership(ctx, c.mysqlConn)
 	if err != nil {

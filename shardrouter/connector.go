@@ -42,6 +42,7 @@ type node struct {
 	member atomic.Pointer[membership]
 	// multi: a connection takes several statements at once.
 	multi bool
+	texts *texts
 }
 
 func newNode(cfg *mysql.Config) (*node, error) {
@@ -52,7 +53,7 @@ func newNode(cfg *mysql.Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{addr: cfg.Addr, dial: dial, multi: cfg.MultiStatements}, nil
+	return &node{addr: cfg.Addr, dial: dial, multi: cfg.MultiStatements, texts: newTexts(cfg.MultiStatements)}, nil
 }
 
 // connect opens one server connection.

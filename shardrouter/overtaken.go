@@ -24,11 +24,11 @@ func (c *serverConn) overtaken() bool {
 }
 
 // mayRun refuses a statement that writes to a node that was overtaken.
-func (c *serverConn) mayRun(query string) error {
-	if err := c.free(); err != nil {
+func (c *serverConn) mayRun(t traits) error {
+	if err := c.free(t); err != nil {
 		return err
 	}
-	if c.overtaken() && !onlyReads(query) {
+	if !t.reads && c.overtaken() {
 		return c.refuse()
 	}
 	return nil

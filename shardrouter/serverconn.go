@@ -15,6 +15,10 @@ import (
 // pinged on its way to a lease.
 const pingAfter = 500 * time.Millisecond
 
+// freshFor is how long after a statement a read counts as following soon; see
+// serverConn.free.
+const freshFor = time.Millisecond
+
 // mysqlConn lists what github.com/go-sql-driver/mysql implements and
 // database/sql uses.
 type mysqlConn interface {
@@ -62,6 +66,7 @@ type serverConn struct {
 	ending *ending // of the present lease; nil before the first
 
 	lastUsed time.Time
+	asked    time.Time // when something was last about to be sent
 	tx       txState
 	rows     int  // results that are open
 	tainted  bool // a statement may have left something behind; see leavesResidue
@@ -91,13 +96,14 @@ type txState struct {
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
-	if err := c.admit(query); err != nil {
+	t, err := c.admit(query)
+	if err != nil {
 		return nil, err
 	}
 	if c.mustPrepare(query, args) {
 		return nil, driver.ErrSkip
 	}
-	c.begin(query)
+	c.begin(t)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
 	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
@@ -107,13 +113,14 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if err := c.admit(query); err != nil {
+	t, err := c.admit(query)
+	if err != nil {
 		return nil, err
 	}
 	if c.mustPrepare(query, args) {
 		return nil, driver.ErrSkip
 	}
-	c.begin(query)
+	c.begin(t)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
 	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
@@ -121,10 +128,11 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
-	if err := c.admit(query); err != nil {
+	t, err := c.admit(query)
+	if err != nil {
 		return nil, err
 	}
-	c.uses.begin()
+	c.uses.begin(c.asked)
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	inner, err := c.mysqlConn.PrepareContext(ctx, query)
@@ -135,7 +143,7 @@ func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt dri
 	if !ok {
 		return nil, errForeignDriver
 	}
-	return &serverStmt{mysqlStmt: full, conn: c, query: query}, nil
+	return &serverStmt{mysqlStmt: full, conn: c, query: query, traits: t}, nil
 }
 
 func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
@@ -148,13 +156,13 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	if c.tx.open {
 		return nil, ErrTxOpen
 	}
-	if err := c.free(); err != nil {
+	if err := c.free(traits{}); err != nil {
 		return nil, err
 	}
 	if !opts.ReadOnly && c.overtaken() {
 		return nil, c.refuse()
 	}
-	c.uses.begin()
+	c.uses.begin(c.asked)
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	c.lost.Store(false)
@@ -174,10 +182,10 @@ func (c *serverConn) Begin() (driver.Tx, error) {
 }
 
 func (c *serverConn) Ping(ctx context.Context) (err error) {
-	if err := c.free(); err != nil {
+	if err := c.free(traits{}); err != nil {
 		return err
 	}
-	c.uses.begin()
+	c.uses.begin(c.asked)
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	return c.mysqlConn.Ping(ctx)
@@ -185,29 +193,37 @@ func (c *serverConn) Ping(ctx context.Context) (err error) {
 
 // admit refuses a statement that must not be sent now, and remembers one that
 // may leave something behind, on the connection or in the database.
-func (c *serverConn) admit(query string) error {
-	if err := c.mayRun(query); err != nil {
-		return err
+func (c *serverConn) admit(query string) (traits, error) {
+	t := c.node.texts.traitsOf(query)
+	if err := c.mayRun(t); err != nil {
+		return t, err
 	}
-	if c.tx.open && breaksTransaction(query, c.node.multi) {
-		return ErrImplicitCommit
+	if c.tx.open && t.breaks {
+		return t, ErrImplicitCommit
 	}
-	if leavesResidue(query) {
+	if t.residue {
 		c.tainted = true
-		c.foreignText = c.foreignText || setsForeignText(query)
+		c.foreignText = c.foreignText || t.foreign
 	}
-	if c.wrote != nil && !c.wrote.Load() && !onlyReads(query) {
+	if !t.reads && c.wrote != nil {
 		c.wrote.Store(true)
 	}
-	return nil
+	return t, nil
 }
 
 // free refuses what would run outside of an ended transaction, or in the middle
 // of an open result, for which the driver knows only an error that makes
 // database/sql close the connection under the result and wait for it. What is
 // said of a connection that this side has closed is no evidence of the server.
-func (c *serverConn) free() error {
-	if c.rows == 0 && c.wire.hungUp() && !c.wire.gone() {
+//
+// A read that follows soon upon the last statement goes without the look at the
+// socket, which is a call of the system: little is lost with it, and hardly a
+// server ends a connection on which it has just answered.
+func (c *serverConn) free(t traits) error {
+	before := c.asked
+	c.asked = time.Now()
+	spared := t.reads && c.asked.Sub(before) < freshFor
+	if c.rows == 0 && !spared && c.wire.hungUp() && !c.wire.gone() {
 		c.wire.cut()
 		c.note(errHungUp)
 	}
@@ -225,11 +241,11 @@ func (c *serverConn) free() error {
 }
 
 // begin counts in a statement that is about to be sent.
-func (c *serverConn) begin(query string) {
-	if !c.tx.open || mayCommit(query, c.node.multi) {
+func (c *serverConn) begin(t traits) {
+	if !c.tx.open || t.commits {
 		c.stays.Store(true)
 	}
-	c.uses.begin()
+	c.uses.begin(c.asked)
 }
 
 // after is deferred around every call of the driver, which counts as a use of

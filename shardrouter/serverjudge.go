@@ -75,11 +75,14 @@ func (c *serverConn) broken(p any) error {
 // note remembers what an error means for the transaction under way, and raises
 // a suspicion if it speaks against the server.
 func (c *serverConn) note(err error) {
+	if err == nil {
+		return
+	}
 	if isContextError(err) {
 		c.ending.expire()
 		return
 	}
-	if err == nil || c.pool == nil {
+	if c.pool == nil {
 		return
 	}
 	v := c.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: c.tx.readOnly})

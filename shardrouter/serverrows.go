@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"time"
 )
 
 // mysqlStmt and mysqlRows list what the driver's statements and rows
@@ -35,15 +36,16 @@ var (
 // serverStmt is a prepared statement on a serverConn.
 type serverStmt struct {
 	mysqlStmt
-	conn  *serverConn
-	query string
+	conn   *serverConn
+	query  string
+	traits traits
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	if err := s.conn.mayRun(s.query); err != nil {
+	if err := s.conn.mayRun(s.traits); err != nil {
 		return nil, err
 	}
-	s.conn.begin(s.query)
+	s.conn.begin(s.traits)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
 	if res, err = s.mysqlStmt.ExecContext(ctx, args); err == nil {
@@ -53,10 +55,10 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if err := s.conn.mayRun(s.query); err != nil {
+	if err := s.conn.mayRun(s.traits); err != nil {
 		return nil, err
 	}
-	s.conn.begin(s.query)
+	s.conn.begin(s.traits)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
 	inner, err := s.mysqlStmt.QueryContext(ctx, args)
@@ -86,6 +88,7 @@ type serverRows struct {
 	mysqlRows
 	conn  *serverConn
 	query string
+	read  bool // to the end: nothing more is to come
 }
 
 // opened books the result of a query.
@@ -122,7 +125,10 @@ func (r *serverRows) NextResultSet() (err error) {
 func (r *serverRows) Close() (err error) {
 	r.conn.rows--
 	defer r.conn.uses.end()
-	r.conn.uses.begin()
+	if r.read {
+		return r.mysqlRows.Close()
+	}
+	r.conn.uses.begin(time.Now())
 	defer r.tell(&err)
 	defer r.conn.after(&err)
 	return r.mysqlRows.Close()
@@ -134,7 +140,11 @@ func (r *serverRows) step(err *error) {
 	if p := recover(); p != nil {
 		*err = r.conn.broken(p)
 	}
-	if *err != nil && !errors.Is(*err, io.EOF) {
+	switch {
+	case *err == nil:
+	case errors.Is(*err, io.EOF):
+		r.read = !r.HasNextResultSet()
+	default:
 		r.conn.note(*err)
 		r.tell(err)
 	}

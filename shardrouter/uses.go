@@ -21,10 +21,10 @@ type uses struct {
 
 // begin counts in a statement, of which there is one at a time; done counts it
 // out.
-func (u *uses) begin() {
+func (u *uses) begin(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.asked, u.told = time.Now(), false
+	u.asked, u.told = now, false
 	if u.n == 0 {
 		u.since = u.asked
 	}
