@@ -193,7 +193,7 @@ func TestSaveOutlivesTheClient(t *testing.T) {
 func TestPlainWriter(t *testing.T) {
 	// A writer that can only write, as httptest's: no optional interface is
 	// made up.
-	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	m := sessionstore.New(miniClient(t), patient)
 	h := m.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := w.(http.Hijacker); ok {
 			t.Error("the writer claims to hijack")

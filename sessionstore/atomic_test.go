@@ -62,7 +62,7 @@ func TestAtomicPanicsOnNonsense(t *testing.T) {
 		"the last key is anothers": {"b", "c", "role"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := sessionstore.New(miniClient(t), sessionstore.Config{})
+			m := sessionstore.New(miniClient(t), patient)
 			m.Atomic("uid", "role")
 			defer func() {
 				if recover() == nil {

@@ -93,7 +93,7 @@ func TestChanged(t *testing.T) {
 	}
 	for _, idle := range []time.Duration{0, time.Hour} {
 		_, rdb := breakable(t)
-		m := sessionstore.New(rdb, sessionstore.Config{})
+		m := sessionstore.New(rdb, patient)
 		t.Cleanup(func() { _ = m.Close() })
 		m.IdleTimeout = idle // scs then calls every session modified
 		for _, tt := range tests {
@@ -118,7 +118,7 @@ func TestChanged(t *testing.T) {
 // TestChangedVisitor holds the same for requests that have no session yet.
 func TestChangedVisitor(t *testing.T) {
 	_, rdb := breakable(t)
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	t.Cleanup(func() { _ = m.Close() })
 	for name, tt := range map[string]struct {
 		do   func(ctx context.Context) error

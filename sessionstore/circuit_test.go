@@ -160,7 +160,7 @@ func TestFrozenRedisHoldsNobodyUp(t *testing.T) {
 	server := lab.Redis(t)
 	rdb := server.Client()
 	count := new(counter)
-	s := newSite(t, rdb, nil)
+	s := newSiteWith(t, rdb, sessionstore.Config{}, nil)
 	rdb.AddHook(count)
 	b := s.browser()
 	b.visit("/put?a=1")

@@ -20,7 +20,7 @@ import (
 // allocates in steps, and of these sizes only four values fall just beyond one.
 func TestSessionTakesNoMoreMemoryThanUnderScs(t *testing.T) {
 	rdb := lab.Redis(t).Client()
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	for _, n := range sessionSizes {
 		values := sessionOf(n)
 		stock := stockMemory(t, rdb, values)

@@ -30,7 +30,7 @@ var interleavedKeys = []string{"a", "b", "c", "d"}
 // them ended stays ended.
 func TestInterleavings(t *testing.T) {
 	_, rdb := breakable(t)
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	rapid.Check(t, func(rt *rapid.T) {
 		start := rapid.MapOfN(rapid.SampledFrom(interleavedKeys), rapid.IntRange(0, 2), 1, 4).Draw(rt, "start")
 		token := save(t, m, start)

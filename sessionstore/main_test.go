@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -25,6 +26,12 @@ func TestMain(m *testing.M) {
 	)
 }
 
+// patient is the configuration of a test that is not about a Redis that is slow:
+// the machine may be.
+var patient = sessionstore.Config{Timeout: patience}
+
+const patience = 30 * time.Second
+
 // site is a web server with sessions of one manager.
 type site struct {
 	t        *testing.T
@@ -37,7 +44,7 @@ type site struct {
 // newSite serves the calls below and those of extra, which may be nil.
 func newSite(t *testing.T, rdb redis.UniversalClient, extra map[string]http.HandlerFunc) *site {
 	t.Helper()
-	return newSiteWith(t, rdb, sessionstore.Config{}, extra)
+	return newSiteWith(t, rdb, patient, extra)
 }
 
 func newSiteWith(t *testing.T, rdb redis.UniversalClient, cfg sessionstore.Config, extra map[string]http.HandlerFunc) *site {

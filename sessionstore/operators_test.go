@@ -104,7 +104,7 @@ func TestCountAndListByShard(t *testing.T) {
 
 func TestEndAllSessionsOfAUser(t *testing.T) {
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		m := sessionstore.New(rdb, sessionstore.Config{})
+		m := sessionstore.New(rdb, patient)
 		keys := crowd(t, m, 600)
 		if n, err := m.EndAll(t.Context(), "uid", int64(1)); n != 0 || err != nil {
 			t.Errorf("an int64 is no int: ended %d, %v", n, err)
@@ -151,7 +151,7 @@ func TestEndAllDuringARequest(t *testing.T) {
 }
 
 func TestAllStops(t *testing.T) {
-	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	m := sessionstore.New(miniClient(t), patient)
 	crowd(t, m, 20)
 	n := 0
 	for _, err := range m.All(t.Context()) {
@@ -168,7 +168,7 @@ func TestAllStops(t *testing.T) {
 }
 
 func TestListRefusesForeignCursors(t *testing.T) {
-	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	m := sessionstore.New(miniClient(t), patient)
 	for _, cursor := range []string{"x", "/", "/x", "10.0.0.9:6379/0", "/-1"} {
 		if _, _, err := m.List(t.Context(), "", cursor, 10); !errors.Is(err, sessionstore.ErrCursor) {
 			t.Errorf("cursor %q: %v", cursor, err)
@@ -178,7 +178,7 @@ func TestListRefusesForeignCursors(t *testing.T) {
 
 func TestOperatorsWhenRedisFails(t *testing.T) {
 	mini, rdb := breakable(t)
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	crowd(t, m, 3)
 	for name, call := range map[string]func(ctx context.Context) error{
 		"count": func(ctx context.Context) error { _, err := m.CountByShard(ctx); return err },

@@ -11,7 +11,7 @@ import (
 
 func TestFlushedScriptsHeal(t *testing.T) {
 	rdb := lab.Redis(t).Client()
-	s := newSite(t, rdb, nil)
+	s := newSiteWith(t, rdb, sessionstore.Config{}, nil)
 	b := s.browser()
 	for _, path := range []string{"/put?a=1", "/put?a=2", "/claim?shard=A", "/claim?shard=B", "/renew", "/put?a=3"} {
 		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
@@ -48,7 +48,7 @@ func TestFrozenRedis(t *testing.T) {
 
 func TestDeadRedis(t *testing.T) {
 	server := lab.Redis(t, lab.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-	s := newSite(t, server.Client(), nil)
+	s := newSiteWith(t, server.Client(), sessionstore.Config{}, nil)
 	b := s.browser()
 	b.visit("/put?a=1")
 	server.Kill()

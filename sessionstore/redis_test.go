@@ -43,7 +43,10 @@ func miniClient(t *testing.T) *redis.Client {
 
 func client(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1})
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1,
+		ReadTimeout: patience, WriteTimeout: patience,
+	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

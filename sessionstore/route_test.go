@@ -167,7 +167,7 @@ func TestClaimOutlivesTheClient(t *testing.T) {
 }
 
 func TestClaimWithoutSession(t *testing.T) {
-	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	m := sessionstore.New(miniClient(t), patient)
 	if _, err := m.Claim(t.Context(), sessionstore.Route{Shard: "a"}); !errors.Is(err, sessionstore.ErrNotLoaded) {
 		t.Errorf("claim on a bare context: %v", err)
 	}
@@ -259,7 +259,7 @@ func TestMergeSessionMovesValuesButNoRoute(t *testing.T) {
 
 func TestHashedTokens(t *testing.T) {
 	rdb := miniClient(t)
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	m.HashTokenInStore = true
 	ctx := load(t, m, "")
 	m.Put(ctx, "uid", "7")
@@ -279,7 +279,7 @@ func TestHashedTokens(t *testing.T) {
 // stored returns a manager and the token of a stored session without a route.
 func stored(t *testing.T, rdb redis.UniversalClient) (m *sessionstore.Manager, token string) {
 	t.Helper()
-	m = sessionstore.New(rdb, sessionstore.Config{})
+	m = sessionstore.New(rdb, patient)
 	ctx := load(t, m, "")
 	m.Put(ctx, "uid", "7")
 	token, _, err := m.Commit(ctx)

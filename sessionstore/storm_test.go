@@ -33,7 +33,7 @@ type storm struct {
 // stays together, and no renewal is left half-way.
 func TestStorm(t *testing.T) {
 	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		st := &storm{t: t, m: sessionstore.New(rdb, sessionstore.Config{}), tokens: []string{""}, ended: map[string]bool{}}
+		st := &storm{t: t, m: sessionstore.New(rdb, patient), tokens: []string{""}, ended: map[string]bool{}}
 		st.m.IdleTimeout = time.Hour
 		st.m.Atomic("uid", "role")
 		var running sync.WaitGroup

@@ -22,7 +22,7 @@ func TestWebSocketThroughEveryOrder(t *testing.T) {
 		for _, order := range []string{"S", "SL", "LS", "SM", "MS", "SLM", "SML", "LSM", "MSL", "LMS", "MLS", "SO", "SLO", "SOL", "LSO"} {
 			t.Run(name+" "+order, func(t *testing.T) {
 				rdb := miniClient(t)
-				m := sessionstore.New(rdb, sessionstore.Config{})
+				m := sessionstore.New(rdb, patient)
 				other := sessionstore.New(rdb, sessionstore.Config{Prefix: "other:"})
 				other.Cookie.Name = "other"
 				stock := scs.New()
