@@ -90,8 +90,8 @@ func (c *circuit) try(server string, now time.Time) (permit, error) {
 	return permit{trial: true, server: server}, nil
 }
 
-// leave ends the call of p for key, with err as its result. ctx is the caller's
-// own, without the timeout of the call.
+// leave ends the call of p for key, with err as its result. ctx is the call's
+// own, or its caller's.
 func (c *circuit) leave(ctx context.Context, p permit, key string, err error) {
 	ev := judge(ctx, err)
 	if ev == answered && c.failing.Load() == 0 {
@@ -177,7 +177,7 @@ func judge(ctx context.Context, err error) evidence {
 	switch {
 	case errors.As(err, &reply):
 		return answered
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && context.Cause(ctx) != errNoAnswer: //nolint:errorlint // a cause comes as it was given
 		return nothing
 	}
 	return silent

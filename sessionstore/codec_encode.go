@@ -15,6 +15,9 @@ const (
 	// maxValueSize is the size of the largest value that is stored or read,
 	// in bytes of its encoding.
 	maxValueSize = 1 << 20
+	// maxSessionSize is the size up to which a session is saved, in bytes of all
+	// values and their names. Each request reads all of it, within the timeout.
+	maxSessionSize = 4 << 20
 )
 
 // appendValue appends the encoding of v, which is the same for equal values

@@ -3,6 +3,7 @@ package sessionstore_test
 import (
 	"encoding/gob"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -40,7 +41,7 @@ func TestValuesKeepTheirExactType(t *testing.T) {
 		"slice": []string{"a", "b"}, "struct": hero{"Ada", map[string]int{"sword": 1, "potion": 3}}, "map": map[string]int{"x": 1},
 	}
 	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		m := sessionstore.New(rdb, sessionstore.Config{})
+		m := sessionstore.New(rdb, patient)
 		ctx := load(t, m, "")
 		for key, value := range values {
 			m.Put(ctx, key, value)
@@ -62,7 +63,7 @@ func TestValuesKeepTheirExactType(t *testing.T) {
 }
 
 func TestTypeThatGobDoesNotKnow(t *testing.T) {
-	m := sessionstore.New(miniClient(t), sessionstore.Config{})
+	m := sessionstore.New(miniClient(t), patient)
 	ctx := load(t, m, "")
 	m.Put(ctx, "channel", make(chan int))
 	_, _, err := m.Commit(ctx)
@@ -98,11 +99,46 @@ func TestUnstorableValueIsNoOutage(t *testing.T) {
 	}
 }
 
+// A session grows by no more than can be read within the timeout: or its player
+// was locked out, and Redis was held for silent.
+func TestSessionThatGrowsTooLarge(t *testing.T) {
+	eachRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+		m, token := stored(t, rdb)
+		page := strings.Repeat("x", 1_000_000)
+		for i := range 6 {
+			ctx := load(t, m, token)
+			m.Put(ctx, fmt.Sprint("page", i), page)
+			switch _, _, err := m.Commit(ctx); {
+			case i < 4 && err != nil:
+				t.Fatalf("page %d: %v", i, err)
+			case i >= 4 && !errors.Is(err, sessionstore.ErrValue):
+				t.Errorf("page %d: %v", i, err)
+			}
+		}
+		ctx := load(t, m, token)
+		if m.GetString(ctx, "uid") != "7" || !m.Exists(ctx, "page3") || m.Exists(ctx, "page4") {
+			t.Errorf("the session holds %v", m.Keys(ctx))
+		}
+		m.Remove(ctx, "page0")
+		m.Put(ctx, "page4", page)
+		if _, _, err := m.Commit(ctx); err != nil {
+			t.Errorf("one page for another: %v", err)
+		}
+		fresh := load(t, m, "")
+		for i := range 5 {
+			m.Put(fresh, fmt.Sprint("page", i), page)
+		}
+		if _, _, err := m.Commit(fresh); !errors.Is(err, sessionstore.ErrValue) {
+			t.Errorf("a new session: %v", err)
+		}
+	})
+}
+
 func TestGobValueInAnotherOrderIsNoChange(t *testing.T) {
 	rdb := miniClient(t)
 	count := new(counter)
 	rdb.AddHook(count)
-	m := sessionstore.New(rdb, sessionstore.Config{})
+	m := sessionstore.New(rdb, patient)
 	items := map[string]int{}
 	for i := range 20 {
 		items[string(rune('a'+i))] = i

@@ -42,7 +42,8 @@
 // back as the type that was registered. They take more room and time, also to
 // find out that they did not change. A value of another type, one that nests
 // deeper than 32 slices and maps, or one of more than 1 MiB fails the save with
-// [ErrValue], and the answer is a 500: the program is at fault, and not Redis.
+// [ErrValue], and so does a session of more than 4 MiB, since every request reads
+// all of it. The answer is a 500: the program is at fault, and not Redis.
 //
 // # A request
 //

@@ -2,6 +2,8 @@ package sessionstore_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -63,7 +65,7 @@ func endAllMeetsARenewal(t *testing.T, repeat redis.Hook) {
 	ended := make(chan error, 1)
 	p := g.during(&browser{site: slow, client: b.client}, "/renew", func() {
 		go func() {
-			_, err := sessionstore.New(operator, sessionstore.Config{}).EndAll(t.Context(), "uid", "7")
+			_, err := sessionstore.New(operator, sessionstore.Config{Timeout: 2 * time.Second}).EndAll(t.Context(), "uid", "7")
 			ended <- err
 		}()
 		lab.Eventually(t, 5*time.Second, "the old session ends", func() bool { return rdb.Exists(t.Context(), key).Val() == 0 })
@@ -130,4 +132,56 @@ func TestEndAllKeepsTheOneThatAsks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// hopping lets a session get a new token between the step of a scan that finds
+// it and the look into it.
+type hopping struct {
+	passthrough
+	hops int // to come
+	hop  func()
+}
+
+func (h *hopping) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if name := cmds[0].Name(); h.hops > 0 && (name == "hget" || name == "hmget") {
+			h.hops--
+			h.hop()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// TestEndAllFollowsASession that moves to a new token whenever it is looked at.
+// What cannot be caught is no success.
+func TestEndAllFollowsASession(t *testing.T) {
+	for hops, caught := range map[int]bool{1: true, 2: true, 3: true, 1000: false} {
+		t.Run(fmt.Sprintf("%d new tokens", hops), func(t *testing.T) {
+			server := lab.Redis(t)
+			m, token := stored(t, server.Client())
+			operator := server.Client()
+			operator.AddHook(&hopping{hops: hops, hop: func() { token = renewed(t, m, token) }})
+			n, err := sessionstore.New(operator, patient).EndAll(t.Context(), "uid", "7")
+			if alive := m.GetString(load(t, m, token), "uid") != ""; alive == caught {
+				t.Errorf("ended %d, %v; alive: %v", n, err, alive)
+			}
+			if caught && err != nil || !caught && !errors.Is(err, sessionstore.ErrContended) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// renewed gives the session of token a new one.
+func renewed(t *testing.T, m *sessionstore.Manager, token string) string {
+	t.Helper()
+	ctx := load(t, m, token)
+	if err := m.RenewToken(ctx); err != nil {
+		t.Fatal(err)
+	}
+	next, _, err := m.Commit(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
 }

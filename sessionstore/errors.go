@@ -22,8 +22,9 @@ var (
 
 	// ErrValue says that the session holds a value that cannot be stored: of a
 	// type that gob does not know, too large or nested too deep. The error names
-	// its key. It is the program's fault and not Redis's, so the default answer
-	// is a 500: the same request would fail again.
+	// its key, unless it is the session that is too large. It is the program's
+	// fault and not Redis's, so the default answer is a 500: the same request
+	// would fail again.
 	ErrValue = errors.New("sessionstore: a value cannot be stored")
 
 	// ErrNotLoaded says that the context carries no session that this package
@@ -43,12 +44,16 @@ var (
 	// empty one.
 	ErrCursor = errors.New("sessionstore: the cursor leads nowhere")
 
-	// ErrContended says that the stored route changed faster than a claim
-	// could follow. Nothing was stored.
-	ErrContended = errors.New("sessionstore: the route keeps changing")
+	// ErrContended says that what is stored changed faster than the call could
+	// follow: the route that a claim was to change, which then did nothing, or
+	// the tokens of sessions that EndAll was to end.
+	ErrContended = errors.New("sessionstore: what is stored keeps changing")
 )
 
 var (
+	// errNoAnswer ends a call to Redis that took too long.
+	errNoAnswer = errors.New("sessionstore: no answer in time")
+
 	// errMalformed says that session data cannot be read: nobody wrote it so.
 	errMalformed = errors.New("sessionstore: malformed session data")
 
@@ -59,6 +64,9 @@ var (
 	// errTooLarge refuses a value that is too large for a session, all of
 	// which is read with every request.
 	errTooLarge = fmt.Errorf("takes more than the %d bytes of the largest value", maxValueSize)
+
+	// errSessionTooLarge refuses a session that has grown too large.
+	errSessionTooLarge = fmt.Errorf("all together take more than %d bytes", maxSessionSize)
 
 	// errStopped ends a scan whose user has seen enough.
 	errStopped = errors.New("sessionstore: stopped")

@@ -4,19 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// listSteps bounds one call of List, to some 10,000 keys.
-	listSteps = 50
-	// endPasses bounds how often EndAll looks through all sessions, for those
-	// that moved to a new token while it looked.
-	endPasses = 3
-)
+// listSteps bounds one call of List, to some 10,000 keys.
+const listSteps = 50
 
 // Info is what an operator sees of a session: nothing that a player stored in
 // it, and no token.
@@ -130,93 +124,4 @@ func (s *store) infos(ctx context.Context, keys []string) ([]Info, error) {
 		}
 	}
 	return infos, nil
-}
-
-// EndAll ends all sessions that hold value under key, such as those of one user
-// by the id that the application stores at login, and returns how many, without
-// those that ended or got a new token by themselves in the same moment. keep
-// names sessions to leave, as of Manager.Key: often the one that asks. value
-// must have the very type that was stored: an int is no int64.
-//
-// Requests of these sessions that run at the moment are served to their end and
-// store nothing any more. The store keeps no index, so that a login costs
-// nothing more: EndAll asks for this one value of every session, 200 in a round
-// trip, and does so twice at least, for a session that got a new token while it
-// looked; if one is just getting it, the second time comes after Config.Timeout.
-// A million sessions take some 20,000 round trips. After an error, some may have
-// been ended. A value that is stored by way of gob and holds maps cannot be
-// found.
-func (m *Manager) EndAll(ctx context.Context, key string, value any, keep ...string) (ended int, err error) {
-	want, err := appendValue(nil, value)
-	if err != nil {
-		return 0, fmt.Errorf("sessionstore: end all: %w", err)
-	}
-	moving := false
-	for pass := range endPasses {
-		if moving { // a renewal stores within the timeout what it took
-			if err := sleep(ctx, m.store.timeout); err != nil {
-				return ended, fmt.Errorf("sessionstore: end all: %w", err)
-			}
-		}
-		var n int
-		n, moving, err = m.store.endPass(ctx, valuePrefix+key, string(want), keep)
-		if ended += n; err != nil {
-			return ended, fmt.Errorf("sessionstore: end all: %w", err)
-		}
-		if pass > 0 && n == 0 && !moving {
-			break
-		}
-	}
-	return ended, nil
-}
-
-// endPass looks through all sessions once and ends those whose field is value.
-// moving says that a renewal may be storing one of them under another key.
-func (s *store) endPass(ctx context.Context, field, value string, keep []string) (ended int, moving bool, err error) {
-	err = s.pages(ctx, func(keys []string) error {
-		n, moves, err := s.endThose(ctx, keys, field, value, keep)
-		ended += n
-		moving = moving || moves
-		return err
-	})
-	return ended, moving, err
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// endThose is endPass for the sessions under keys.
-func (s *store) endThose(ctx context.Context, keys []string, field, value string, keep []string) (ended int, moving bool, err error) {
-	replies, err := each(ctx, s, keys, func(pipe redis.Pipeliner, key string) *redis.StringCmd {
-		return pipe.HGet(ctx, key, field)
-	})
-	if err != nil {
-		return 0, false, err
-	}
-	for i, key := range keys {
-		if replies[i].Val() != value || slices.Contains(keep, key[len(s.prefix):]) {
-			continue
-		}
-		// Its player may have logged in as somebody else by now.
-		end, err := s.runEnd(ctx, key, field, value)
-		if err != nil {
-			return ended, moving, err
-		}
-		switch end {
-		case endDone:
-			ended++
-		case endMoving:
-			moving = true
-		}
-	}
-	return ended, moving, nil
 }

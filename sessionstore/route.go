@@ -181,7 +181,7 @@ func (s *store) claim(ctx context.Context, sc *scope, st *state, next Route) (Ro
 
 // pay stores an owed route, or learns that it is out of date.
 func (s *store) pay(ctx context.Context, key string, d debt) (outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	o, _, _, err := s.runClaim(ctx, key, d.base, d.baseNonce, d.next, d.nonce)
 	return o, err

@@ -29,7 +29,7 @@ type scanner interface {
 
 // servers lists the servers that together hold all keys, in a fixed order.
 func (s *store) servers(ctx context.Context) ([]server, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	var mu sync.Mutex
 	var found []server
@@ -92,7 +92,7 @@ func (s *store) step(ctx context.Context, servers []server, at position) (keys [
 	if i < 0 || len(servers) == 0 {
 		return nil, position{}, false, fmt.Errorf("%w: no server %s", ErrCursor, at.addr)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	match := globEscaper.Replace(s.prefix) + "*"
 	keys, cursor, err := servers[i].ScanType(ctx, at.cursor, match, scanCount, "hash").Result()
@@ -160,7 +160,7 @@ func (sn seen) fresh(keys []string) []string {
 // each sends one command for every key, all in one round trip per server, and
 // returns the answers in the order of keys.
 func each[C redis.Cmder](ctx context.Context, s *store, keys []string, send func(pipe redis.Pipeliner, key string) C) ([]C, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	pipe := s.rdb.Pipeline()
 	answers := make([]C, len(keys))

@@ -173,8 +173,7 @@ func (s *store) run(ctx context.Context, script *redis.Script, key string, args 
 		return refused
 	}
 	cmd := script.Run(ctx, s.rdb, []string{key}, args...)
-	// What ends ctx here is the store's own timeout, and no caller.
-	s.circuit.leave(context.WithoutCancel(ctx), pass, key, cmd.Err())
+	s.circuit.leave(ctx, pass, key, cmd.Err())
 	return cmd
 }
 
@@ -261,7 +260,7 @@ const (
 
 // runEnd deletes the session under key if its field is value.
 func (s *store) runEnd(ctx context.Context, key, field, value string) (end, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	answer, err := s.run(ctx, scriptEnd, key, time.Now().UnixMilli(), field, value).Text()
 	return end(answer), err

@@ -63,9 +63,15 @@ func (s *store) key(token string) string {
 	return string(base64.RawURLEncoding.AppendEncode(key, sum[:]))
 }
 
-// detach returns a context that the client's disconnect does not end.
+// bound returns a context that ends when Redis has not answered in time, with
+// the cause by which that is told from a caller who went away.
+func (s *store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.timeout, errNoAnswer)
+}
+
+// detach is bound without an end by the client's disconnect.
 func (s *store) detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	return s.bound(context.WithoutCancel(ctx))
 }
 
 // FindCtx loads a session; the first load of a token in a scope counts.
@@ -120,7 +126,7 @@ func (s *store) fetch(ctx context.Context, key string) (rec record, expiry time.
 
 // read gets the hash of a session, and under an idle timeout its TTL.
 func (s *store) read(ctx context.Context, key string) (fields map[string]string, ttl time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	if s.sessions.IdleTimeout <= 0 {
 		fields, err = s.rdb.HGetAll(ctx, key).Result()
@@ -135,6 +141,9 @@ func (s *store) read(ctx context.Context, key string) (fields map[string]string,
 // CommitCtx saves a session: the changes of one that was loaded in this scope,
 // the whole of one that was not.
 func (s *store) CommitCtx(ctx context.Context, token string, packed []byte, expiry time.Time) error {
+	if len(packed) > maxSessionSize {
+		return fmt.Errorf("%w: %w", ErrValue, errSessionTooLarge)
+	}
 	deadline, fields, err := unpack(packed)
 	if err != nil {
 		return err
@@ -244,7 +253,7 @@ func (s *store) remove(ctx context.Context, key string) error {
 	pass, err := s.circuit.enter(ctx, key)
 	if err == nil {
 		err = s.rdb.Del(ctx, key).Err()
-		s.circuit.leave(context.WithoutCancel(ctx), pass, key, err)
+		s.circuit.leave(ctx, pass, key, err)
 	}
 	if err != nil {
 		return fmt.Errorf("sessionstore: delete: %w", err)
