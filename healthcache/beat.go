@@ -2,19 +2,42 @@ package healthcache
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
+
+// carried is what a beat takes along: what this instance knows, so that Redis
+// need not tell it again, and the leases that it holds.
+type carried struct {
+	seen       int64 // the change counter
+	members    int
+	generation string
+	held       []tended
+}
 
 // tended is a shard whose lease this instance holds.
 type tended struct {
-	shard string
-	head  string // of the record, if it is to be renewed; else empty
-	rtt   int64  // of the last good probe, in microseconds
+	shard   string
+	drained bool   // as far as is known
+	record  string // its constant part, if it is to be renewed; else empty
+	rtt     int64  // of the last good probe, in microseconds
+}
+
+// order says whether the shard is drained, and its name.
+func (t tended) order() string {
+	if t.drained {
+		return "+" + t.shard
+	}
+	return "-" + t.shard
+}
+
+// mark is a short digest of the record, "-" where there is none.
+func (t tended) mark() string {
+	if t.record == "" {
+		return "-"
+	}
+	return mark(t.record)
 }
 
 // tending is what became of it.
@@ -26,7 +49,7 @@ type tending struct {
 
 // pulse is what a beat brings back.
 type pulse struct {
-	now        time.Time // by Redis's clock
+	now        time.Time // by Redis's clock; zero where all is as it was
 	count      int64     // the change counter
 	generation string    // when the fleet's keys were first written, and who did it
 	members    int       // instances alive, this one included
@@ -36,123 +59,87 @@ type pulse struct {
 }
 
 // beat is the sign of life of this instance, extends its leases and asks for
-// what is new: one command on a single server, one more for each lease on a
+// what is new: one command on a single server, two more for each lease on a
 // cluster.
-func (f *fleet) beat(ctx context.Context, seen int64, held []tended) (pulse, error) {
+func (f *fleet) beat(ctx context.Context, c carried) (pulse, error) {
 	if f.single() {
-		return f.beatAtOnce(ctx, seen, held)
+		return f.beatAtOnce(ctx, c)
 	}
-	p, err := f.beatApart(ctx, seen, held, (*redis.Script).EvalSha)
-	if errors.Is(err, errNoScript) {
-		return f.beatApart(ctx, seen, held, (*redis.Script).Eval)
-	}
-	return p, err
+	return f.beatApart(ctx, c)
 }
 
-func (f *fleet) beatKeys() []string {
-	return []string{membersKey, changesKey, generationKey, mailKey(f.token)}
+// knows is what an instance says that it knows; see the script.
+func (f *fleet) knows(c carried) string {
+	return fmt.Sprintf("%d %d %d", c.seen, c.members, f.ttl.Milliseconds())
 }
 
-func (f *fleet) beatArgs(seen int64, leases int) []any {
-	return []any{f.token, f.alive.Milliseconds(), f.ttl.Milliseconds(), seen, leases}
-}
-
-func (f *fleet) beatAtOnce(ctx context.Context, seen int64, held []tended) (pulse, error) {
-	keys, args := f.beatKeys(), f.beatArgs(seen, len(held))
-	for _, t := range held {
-		keys = append(keys, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard))
-		args = append(args, t.head, t.rtt)
+func (f *fleet) beatAtOnce(ctx context.Context, c carried) (pulse, error) {
+	leases := make([]string, len(c.held))
+	for i, t := range c.held {
+		leases[i] = fmt.Sprintf("%s %s %d", t.order(), t.mark(), t.rtt)
 	}
 	records := *f.ledger.keys.Load()
-	keys, args = append(keys, records...), append(args, f.ledger.prints(records)...)
+	keys := append([]string{mailKey(f.token)}, records...)
+	args := append([]any{f.knows(c), strings.Join(leases, " ")}, f.ledger.prints(records)...)
 	began := time.Now()
-	reply, err := beatScript.Run(ctx, f.client, keys, args...).Slice()
+	reply, err := beatScript.Run(ctx, f.client, keys, args...).Result()
 	if err != nil {
 		return pulse{}, err
 	}
-	p, rest, err := decodePulse(reply)
+	p, parts, err := decodePulse(reply, c)
 	if err != nil {
 		return pulse{}, err
 	}
-	f.ledger.absorb(records, reply[7], began)
-	if len(rest) != 3*len(held) {
-		return pulse{}, fmt.Errorf("%w: %d leases tended of %d", errNothingRead, len(rest)/3, len(held))
+	if n := len(parts.tended); parts.tended != nil && n != 3*len(c.held) {
+		return pulse{}, fmt.Errorf("%w: %d leases tended of %d", errNothingRead, n/3, len(c.held))
 	}
-	for i, t := range held {
-		word, _ := rest[3*i].(int64)
-		drain, exists := rest[3*i+1].(string)
-		left, _ := rest[3*i+2].(int64)
-		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: cell{
-			value: drain, exists: exists, left: time.Duration(max(left, 0)) * time.Millisecond,
-		}}
+	f.ledger.absorb(records, parts.ledger, began)
+	for i, t := range c.held {
+		p.tended[t.shard] = parts.tending(i, t)
 	}
 	return p, nil
 }
 
-// beatApart is a beat on a cluster: what concerns a shard lies in other slots.
-func (f *fleet) beatApart(ctx context.Context, seen int64, held []tended, eval scriptFunc) (pulse, error) {
-	pipe, began := f.client.Pipeline(), time.Now()
-	reply := eval(beatScript, ctx, pipe, f.beatKeys(), f.beatArgs(seen, 0)...)
-	records := *f.ledger.keys.Load()
-	values := make([]*redis.StringCmd, len(records))
-	for i, key := range records {
-		values[i] = pipe.GetRange(ctx, key, 0, maxRecordBytes) // as luaBounded
+// parts are those of a beat's reply that speak of leases and of the ledger, as
+// they stand there. Both are nil where all is as it was.
+type parts struct{ tended, ledger []any }
+
+// tending is what became of the lease that the beat carried in place i.
+func (p parts) tending(i int, t tended) tending {
+	if p.tended == nil {
+		return tending{held: true, renewed: t.record != ""}
 	}
-	calls := make([]call, len(held))
-	drains, ends := make([]*redis.Cmd, len(held)), make([]*redis.DurationCmd, len(held))
-	for i, t := range held {
-		calls[i] = call{shard: t.shard, args: []any{f.ttl.Milliseconds(), t.head, t.rtt}}
-		drains[i] = eval(readScript, ctx, pipe, []string{drainKey(t.shard)})
-		ends[i] = pipe.PTTL(ctx, drainKey(t.shard))
-	}
-	words := f.queue(ctx, pipe, calls, tendScript, eval)
-	// Each command carries its own error.
-	_, _ = pipe.Exec(ctx)
-	if unknownScript(slices.Concat(words, drains, []*redis.Cmd{reply})) {
-		return pulse{}, errNoScript
-	}
-	cells := make([]cell, len(values))
-	for i, value := range values {
-		cells[i] = cellOf(value)
-	}
-	f.ledger.absorbCells(records, cells, began)
-	slice, err := reply.Slice()
-	if err != nil {
-		return pulse{}, err
-	}
-	p, _, err := decodePulse(slice)
-	if err != nil {
-		return pulse{}, err
-	}
-	for i, t := range held {
-		word, err := words[i].Int()
-		if err != nil {
-			continue
-		}
-		texts, _ := decodeTexts(drains[i], 1)
-		drain := texts[0]
-		drain.ends(ends[i])
-		p.tended[t.shard] = tending{held: word > 0, renewed: word == 2, drain: drain}
-	}
-	return p, nil
+	word, _ := p.tended[3*i].(int64)
+	drain, exists := p.tended[3*i+1].(string)
+	left, _ := p.tended[3*i+2].(int64)
+	return tending{held: word > 0, renewed: word == 2, drain: cell{
+		value: drain, exists: exists, left: time.Duration(max(left, 0)) * time.Millisecond,
+	}}
 }
 
-// decodePulse reads the reply of the script, and returns what it says of the
-// leases as it stands.
-func decodePulse(reply []any) (p pulse, tended []any, err error) {
-	if len(reply) != 8 {
-		return pulse{}, nil, fmt.Errorf("%w: a beat of %d parts", errNothingRead, len(reply))
+// decodePulse reads the reply of the script to what a beat carried.
+func decodePulse(reply any, c carried) (pulse, parts, error) {
+	p := pulse{count: c.seen, members: c.members, generation: c.generation, tended: make(map[string]tending, len(c.held))}
+	if reply == int64(0) {
+		return p, parts{}, nil
 	}
-	now, _ := reply[0].(int64)
+	list, _ := reply.([]any)
+	if len(list) != 8 {
+		return pulse{}, parts{}, fmt.Errorf("%w: a beat of %d parts", errNothingRead, len(list))
+	}
+	now, _ := list[0].(int64)
 	p.now = time.UnixMilli(now)
-	p.count, _ = reply[1].(int64)
-	p.generation, _ = reply[2].(string)
-	members, _ := reply[3].(int64)
+	p.count, _ = list[1].(int64)
+	p.generation, _ = list[2].(string)
+	members, _ := list[3].(int64)
 	p.members = int(members)
-	p.changed, p.asked = texts(reply[4]), texts(reply[5])
-	tended, _ = reply[6].([]any)
-	p.tended = make(map[string]tending, len(tended)/3)
-	return p, tended, nil
+	p.changed, p.asked = texts(list[4]), texts(list[5])
+	tended, leases := list[6].([]any)
+	ledger, records := list[7].([]any)
+	if !leases || !records {
+		return pulse{}, parts{}, fmt.Errorf("%w: a beat without leases or ledger", errNothingRead)
+	}
+	return p, parts{tended, ledger}, nil
 }
 
 // texts are the strings of a list in a reply.

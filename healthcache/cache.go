@@ -40,7 +40,7 @@ func New(cfg Config) (*Cache, error) {
 		return nil, err
 	}
 	cfg.Shards = append([]string(nil), cfg.Shards...)
-	token := cfg.Instance + "/" + rand.Text()[:10]
+	token := cfg.Instance + "/" + rand.Text()[:tokenEnd]
 	c := &Cache{cfg: cfg, board: newBoard(cfg, token), told: make(chan struct{}), probers: map[string]*probing{}}
 	c.nodes.Store(&cfg.Nodes)
 	c.ledger = newLedger(ledgerKeys(cfg.Nodes), c.heard)

@@ -146,13 +146,14 @@ func (cfg Config) refreshTimeout() time.Duration { return min(cfg.Interval, maxR
 // were asked for, so that a storm of suspicions does not become one of probes.
 func (cfg Config) pace() time.Duration { return cfg.Interval / 20 }
 
-// beat is the time between two exchanges with Redis: two in an interval, so
-// that what one instance finds in Redis, all have heard of within an interval.
-func (cfg Config) beat() time.Duration { return cfg.Interval / 2 }
+// turn is the time between two exchanges with Redis: a beat and a peek in an
+// interval, so that what one instance finds in Redis, all have heard of within an
+// interval.
+func (cfg Config) turn() time.Duration { return cfg.Interval / 2 }
 
-// hearing is how long witnesses have to speak: the time of a probe, and of the
-// beat by which they learn that they are asked if no hint gets through.
-func (cfg Config) hearing() time.Duration { return cfg.SuspicionTimeout + cfg.beat() }
+// hearing is how long witnesses have to speak: the time of a probe, and until the
+// exchange by which they learn that they are asked if no hint gets through.
+func (cfg Config) hearing() time.Duration { return cfg.SuspicionTimeout + cfg.turn() }
 
 // retrial is how long a shard is down for the fleet on this instance's word
 // before witnesses are called again.

@@ -14,14 +14,15 @@
 // who holds more than its part offers some to those who hold least, and goes on
 // probing until they have taken over.
 //
-// Twice an interval each instance beats: one script, one round trip, that says
+// Once an interval each instance beats: one script, one round trip, that says
 // "alive", extends the leases held, renews the records that say what they said
 // before, and brings back what is new. A change counter tells which shards' keys
-// have changed; only these are read. Every tenth interval Redis is asked for a
-// digest of all keys, and all are read where it is another than expected. What
-// an operator does with redis-cli is noticed by the shard's prober, whose beat
-// looks at the drain key too, and which then counts it as a change: so all know
-// within an interval. A hint on the channel db:changes makes everybody beat at
+// have changed; only these are read. Half an interval later it peeks: at the
+// counter, and at whether its shards' drain keys came or went; if so, it beats at
+// once. Every tenth interval Redis is asked for a digest of all keys, and those are
+// read that it does not fit. What an operator does with redis-cli is noticed by the
+// shard's prober, which then counts it as a change: so all know within an
+// interval. A hint on the channel db:changes makes everybody beat at
 // once. It is never more than a hint, and nothing waits for one.
 //
 // An instance that neither holds the lease nor hears from a prober for three

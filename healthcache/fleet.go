@@ -13,12 +13,12 @@ type fleet struct {
 	client redis.UniversalClient
 	token  string // of this instance, and of its leases
 	ttl    time.Duration
-	// alive is how long an instance counts as living after a beat: a little
-	// longer than its leases, so that these are free when its end is noticed.
-	alive time.Duration
 	// ledger takes in what each beat brings.
 	ledger *ledger
 }
+
+// tokenEnd is how many bytes at the end of a token are its own, and no other's.
+const tokenEnd = 10
 
 // newFleet bounds the client's own waits where it can: the contexts alone do
 // not end a read of a frozen Redis unless the client was told to mind them.
@@ -26,7 +26,7 @@ func newFleet(client redis.UniversalClient, token string, cfg Config, l *ledger)
 	if single, ok := client.(*redis.Client); ok {
 		client = single.WithTimeout(cfg.refreshTimeout())
 	}
-	return &fleet{client: client, token: token, ttl: cfg.life(), alive: cfg.life() + cfg.Interval/4, ledger: l}
+	return &fleet{client: client, token: token, ttl: cfg.life(), ledger: l}
 }
 
 // single reports whether all keys lie on one server, so that one command may

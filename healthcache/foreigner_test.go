@@ -2,6 +2,7 @@ package healthcache_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,9 +22,8 @@ func TestHugeValuesAreNotFetched(t *testing.T) {
 	var meters [2]meter
 	var all [2]instance
 	for i, name := range []string{"one", "two"} {
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: meters[i].dial})
 		t.Cleanup(func() { _ = rdb.Close() })
-		rdb.AddHook(&meters[i])
 		all[i] = join(t, rdb, name)
 	}
 	until(t, soon, "both know", func() bool { return all[0].is("a", hc.Up)() && all[1].is("a", hc.Up)() })
@@ -74,6 +74,11 @@ func TestClocksThatAreHoursApart(t *testing.T) {
 			}
 			agree("a", hc.Up)
 			apart.Store(int64(tc.apart + tc.jump))
+			until(t, soon, "both have beaten by the new time, and count each other", func() bool {
+				now := fmt.Sprint(client.Time(t.Context()).Val().UnixMilli())
+				lives := client.ZCount(t.Context(), "db:{fleet}:members", now, "+inf").Val()
+				return lives == 2 && first.Instances() == 2 && second.Instances() == 2
+			})
 			first.say("a", hc.Down)
 			second.say("a", hc.Down)
 			agree("a", hc.Down)

@@ -8,8 +8,8 @@ import (
 )
 
 // fullReading is after how many beats everything is read again, whatever the
-// change counter says: every tenth interval.
-const fullReading = 20
+// change counter says.
+const fullReading = 10
 
 // maxForeign bounds the names that are kept of shards not watched here.
 const maxForeign = 256
@@ -37,10 +37,10 @@ type agenda struct {
 	asked   []string // shards to testify about that are not watched here
 	lost    []lost   // drains to be written again before anything is read
 	offered []offer  // leases to be taken over
-	// sweep is the digest that Redis gives if all keys are as they were; then
-	// none is to be read. Empty: read is to be read at any rate.
-	sweep string
-	swept []string // the shards of the digest
+	// swept are the shards of which the time alone is a reason to read them, with
+	// what Redis's digests are made of if their keys are as they were; then they
+	// are not to be read.
+	swept []footprint
 	// burdened: this instance holds more leases than its part.
 	burdened bool
 }
@@ -52,17 +52,34 @@ func (b *board) instances() int {
 	return max(b.inbox.members, 1)
 }
 
-// holding returns what the next beat carries: the change counter as last seen
-// and the leases held.
-func (b *board) holding() (seen int64, held []tended) {
+// holding returns what the next beat carries.
+func (b *board) holding() carried {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c := b.heldLocked()
+	for i, t := range c.held {
+		k := b.shards[t.shard]
+		c.held[i].record, c.held[i].rtt = k.renewal(), k.own.status.RTT
+	}
+	return c
+}
+
+// watching returns what a look between two beats goes by.
+func (b *board) watching() carried {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.heldLocked()
+}
+
+func (b *board) heldLocked() carried {
+	c := carried{seen: b.inbox.seen, members: b.inbox.members, generation: b.inbox.generation}
+	now := time.Now()
 	for _, shard := range b.order {
 		if k := b.shards[shard]; k.lease {
-			held = append(held, tended{shard: shard, head: k.renewal(), rtt: k.own.status.RTT})
+			c.held = append(c.held, tended{shard: shard, drained: k.drain.stands(now)})
 		}
 	}
-	return b.inbox.seen, held
+	return c
 }
 
 // hear takes in what a beat brought, and says what is to be done about it.
@@ -85,8 +102,7 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 		return a // nothing is read, nor taken for an undrain, before they are back
 	}
 	b.inbox.generation = p.generation
-	a.read, a.foreign, a.sweep = b.dueLocked(p, now)
-	a.swept = b.order
+	a.read, a.foreign, a.swept = b.dueLocked(p, now)
 	a.burdened = b.inbox.beats == 0 && b.burdenedLocked()
 	return a
 }
@@ -154,14 +170,14 @@ func (b *board) restored(p pulse, drains []string) {
 }
 
 // dueLocked names the shards to be read: those that changed, those of which
-// nothing is known, and at times all. The others are as they were. Where the time
-// alone is a reason to read all, sweep is what the digest should be.
-func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string, sweep string) {
+// nothing is known, and at times all, which are swept where the time alone is the
+// reason. The others are as they were.
+func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string, swept []footprint) {
 	in := &b.inbox
 	in.beats++
 	all := in.beats > fullReading || p.count < in.seen || slices.Contains(p.changed, everyShard)
 	if in.beats == fullReading+1 && p.count == in.seen && len(in.marked) == 0 {
-		sweep = b.expectedLocked(now)
+		swept = b.footprintsLocked(now)
 	}
 	for _, shard := range p.changed {
 		in.mark(shard, b.shards[shard] != nil)
@@ -187,7 +203,7 @@ func (b *board) dueLocked(p pulse, now time.Time) (read, foreign []string, sweep
 		foreign = in.markedForeign()
 	}
 	clear(in.marked)
-	return read, foreign, sweep
+	return read, foreign, swept
 }
 
 // markedForeign lists the marked shards that are not watched here.
@@ -200,25 +216,26 @@ func (in *inbox) markedForeign() (foreign []string) {
 	return foreign
 }
 
-// expectedLocked is the digest of all keys if they are as they were read last;
-// empty where something is not known.
-func (b *board) expectedLocked(now time.Time) string {
-	prints := make([]string, len(b.order))
+// footprintsLocked is what all keys are like if they are as they were read last.
+func (b *board) footprintsLocked(now time.Time) []footprint {
+	prints := make([]footprint, len(b.order))
 	for i, shard := range b.order {
-		if k := b.shards[shard]; !k.alone && k.fleet.fresh(now, b.cfg.life()) {
-			prints[i] = k.print
+		k := b.shards[shard]
+		prints[i] = footprint{shard: shard, tended: k.lease}
+		if !k.alone && k.fleet.fresh(now, b.cfg.life()) {
+			prints[i].print = k.print
 		}
 	}
-	return digest(prints)
+	return prints
 }
 
-// confirmed notes that all keys are as they were.
-func (b *board) confirmed() {
+// confirmed notes that the keys of some shards are as they were.
+func (b *board) confirmed(same []footprint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	for _, k := range b.shards {
-		if k.unchanged(now) {
+	for _, p := range same {
+		if k := b.shards[p.shard]; k != nil && k.print == p.print && k.unchanged(now) {
 			b.publishLocked(now, k)
 		}
 	}

@@ -37,8 +37,11 @@ const (
 	// moment until which it counts, in Redis's milliseconds.
 	membersKey = "db:{fleet}:members"
 	// changesKey is a sorted set of the shards whose keys changed, each with
-	// the number of its last change; the highest number is the change counter.
+	// the number of its last change.
 	changesKey = "db:{fleet}:changes"
+	// counterKey is the change counter. It begins at the moment of its making, in
+	// Redis's milliseconds, so that no number comes twice when it was lost.
+	counterKey = "db:{fleet}:counter"
 	// generationKey says when the fleet's keys were first written, and who did.
 	// Its absence tells that Redis has lost everything.
 	generationKey = "db:{fleet}:generation"
@@ -47,8 +50,11 @@ const (
 // everyShard stands in changesKey for all shards.
 const everyShard = "*"
 
-// mailKey is the set of shards that an instance is asked to testify about.
-func mailKey(token string) string { return "db:{fleet}:mail:" + token }
+// mailKey is the set of shards that an instance is asked to testify about, and
+// of the leases that it is offered.
+func mailKey(token string) string { return mailPrefix + token }
+
+const mailPrefix = "db:{fleet}:mail:"
 
 // witnessKey is a hash of what instances testified about a shard.
 func witnessKey(shard string) string { return "db:{fleet}:witness:" + shard }

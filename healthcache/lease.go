@@ -10,7 +10,7 @@ import (
 func (f *fleet) take(ctx context.Context, shards []string) map[string]bool {
 	calls := make([]call, len(shards))
 	for i, s := range shards {
-		calls[i] = call{shard: s, args: []any{f.ttl.Milliseconds(), "", 0}}
+		calls[i] = call{shard: s, args: []any{f.ttl.Milliseconds(), tended{}.mark(), 0}}
 	}
 	held := make(map[string]bool, len(shards))
 	for i, cmd := range f.run(ctx, tendScript, calls) {
@@ -66,7 +66,8 @@ func (f *fleet) release(ctx context.Context, shards []string) error {
 	return f.bump(ctx, given)
 }
 
-// leave takes this instance off the list of the living.
+// leave takes this instance off the list of the living, as the others see at
+// their next beats.
 func (f *fleet) leave(ctx context.Context) error {
 	return f.client.ZRem(ctx, membersKey, f.token).Err()
 }

@@ -97,6 +97,18 @@ func (l *ledger) learn(key, value string, at time.Time) {
 	}
 }
 
+// replaced takes in what stands in place of before after an exchange that began
+// at the time at. A beat that began later and read before was answered sooner.
+func (l *ledger) replaced(key, before, value string, at time.Time) {
+	l.mu.Lock()
+	if e := l.entries[key]; e.value == before && at.Before(e.at) {
+		e.at = at
+		l.entries[key] = e
+	}
+	l.mu.Unlock()
+	l.learn(key, value, at)
+}
+
 // confirm notes that a value is as it was.
 func (l *ledger) confirm(key string, at time.Time) {
 	l.mu.Lock()
@@ -117,14 +129,16 @@ func (l *ledger) limit(key string, until time.Time) {
 }
 
 // absorb takes in what a beat on a single server brought: for each key its
-// value, or nothing where that is as it was.
-func (l *ledger) absorb(keys []string, news any, at time.Time) {
-	values, _ := news.([]any)
-	if len(values) != len(keys) {
+// value, or nothing where that is as it was. Nil says that all are.
+func (l *ledger) absorb(keys []string, news []any, at time.Time) {
+	if news == nil {
+		news = make([]any, len(keys))
+	}
+	if len(news) != len(keys) {
 		return
 	}
 	for i, key := range keys {
-		if value, changed := values[i].(string); changed {
+		if value, changed := news[i].(string); changed {
 			l.learn(key, value, at)
 		} else {
 			l.confirm(key, at)

@@ -1,6 +1,9 @@
 package healthcache
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // post is what passes between an own result and the health key, while this
 // instance holds the lease.
@@ -29,9 +32,9 @@ func (p *post) read(s Status) {
 // rewrite has the record written anew, and told as news.
 func (p *post) rewrite() { p.due, p.written = true, "" }
 
-// head is how the record begins that this instance wrote.
-func (p *post) head() string {
-	return `{"state":"` + string(p.state) + `","since":"` + p.since + `"`
+// constant is the record that this instance wrote, without what a renewal changes.
+func (p *post) constant() string {
+	return `{"state":"` + string(p.state) + `","since":"` + p.since + `",` + strings.TrimPrefix(p.written, string(p.state))
 }
 
 // signature is what makes a record news: all but its dates and durations.
@@ -52,14 +55,14 @@ func (k *knowledge) note(now time.Time) {
 	}
 }
 
-// renewal is the head of the record if it is to be renewed, else empty.
+// renewal is the constant part of the record if it is to be renewed, else empty.
 func (k *knowledge) renewal() string {
 	k.post.renewing = k.post.renew && !k.post.due
 	k.post.renew = false
 	if !k.post.renewing {
 		return ""
 	}
-	return k.post.head()
+	return k.post.constant()
 }
 
 // tended takes in what became of the lease and of the record.

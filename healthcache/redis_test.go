@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,13 +134,22 @@ func TestFlushedRedis(t *testing.T) {
 	until(t, soon, "both know", func() bool { return first.is("a", hc.Up)() && second.is("a", hc.Up)() })
 }
 
-// TestCluster runs on one server that is a whole cluster: it refuses commands
-// and scripts over several slots as a larger one does.
-func TestCluster(t *testing.T) {
+// cluster starts one server that is a whole cluster: it refuses commands and
+// scripts over several slots as a larger one does.
+func cluster(t *testing.T) *lab.RedisServer {
+	t.Helper()
 	server := lab.Redis(t, lab.WithArgs("--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(lab.FreePort(t))))
 	if err := server.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
+	until(t, soon, "the cluster is whole", func() bool {
+		return strings.Contains(server.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	})
+	return server
+}
+
+func TestCluster(t *testing.T) {
+	server := cluster(t)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })
 	first := join(t, cluster, "first")

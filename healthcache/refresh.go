@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// refreshing beats twice an interval, and sooner when there is a hint.
+// refreshing beats once an interval, and sooner when there is a hint; between two
+// beats it peeks whether another is worth while.
 func (c *Cache) refreshing(ctx context.Context) {
-	ticker := time.NewTicker(c.cfg.beat())
+	ticker := time.NewTicker(c.cfg.turn())
 	defer ticker.Stop()
-	reachable := true
+	reachable, due := true, true
+	var beaten time.Time
 	for {
 		began := time.Now()
-		err := c.refresh(ctx)
+		beat, err := c.exchange(ctx, due)
 		if ctx.Err() != nil {
 			return
+		}
+		if beat {
+			beaten = began
 		}
 		if reachable != (err == nil) {
 			reachable = err == nil
@@ -27,12 +33,37 @@ func (c *Cache) refreshing(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case now := <-ticker.C:
+			// Ticks come twice an interval, give or take.
+			due = !reachable || now.Sub(beaten) > c.cfg.Interval*3/4
 		case <-c.board.hints:
+			due = true
 			// Many hints are one.
 			pause(ctx, time.Until(began.Add(c.cfg.pace())))
 		}
 	}
+}
+
+// exchange is a beat where that is due, or where a peek tells that it would bring
+// something, or cannot tell.
+func (c *Cache) exchange(ctx context.Context, due bool) (beat bool, err error) {
+	if !due {
+		news, err := c.peek(ctx)
+		if err != nil && !answered(err) {
+			c.board.deaf()
+			return false, err
+		}
+		if err == nil && !news {
+			return false, nil
+		}
+	}
+	return true, c.refresh(ctx)
+}
+
+func (c *Cache) peek(ctx context.Context) (news bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
+	defer cancel()
+	return c.fleet.peek(ctx, c.board.watching())
 }
 
 // pause waits for d or until ctx is done.
@@ -53,8 +84,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
 	defer cancel()
 	moves := c.board.moves()
-	seen, held := c.board.holding()
-	p, err := c.fleet.beat(ctx, seen, held)
+	p, err := c.fleet.beat(ctx, c.board.holding())
 	if answered(err) {
 		return c.readOnly(ctx, moves)
 	}
@@ -72,10 +102,7 @@ func (c *Cache) refresh(ctx context.Context) error {
 	if len(todo.offered) > 0 {
 		c.board.tookOver(c.fleet.takeOver(ctx, todo.offered))
 	}
-	if todo.sweep != "" && todo.sweep == c.fleet.sweep(ctx, todo.swept) {
-		c.board.confirmed()
-		todo.read = nil
-	}
+	c.sweep(ctx, &todo)
 	if len(todo.read)+len(todo.foreign) > 0 {
 		if err := c.read(ctx, todo, p.now, moves); err != nil {
 			return err
@@ -86,6 +113,18 @@ func (c *Cache) refresh(ctx context.Context) error {
 	}
 	c.tell(ctx)
 	return nil
+}
+
+// sweep takes off the agenda what is as it was.
+func (c *Cache) sweep(ctx context.Context, todo *agenda) {
+	if len(todo.swept) == 0 {
+		return
+	}
+	same := c.fleet.sweep(ctx, todo.swept)
+	c.board.confirmed(same)
+	todo.read = slices.DeleteFunc(todo.read, func(shard string) bool {
+		return slices.ContainsFunc(same, func(p footprint) bool { return p.shard == shard })
+	})
 }
 
 // answered reports whether Redis itself gave the error.

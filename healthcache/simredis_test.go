@@ -77,9 +77,17 @@ func (m *modelRedis) bump(shards ...string) {
 	}
 }
 
-func (m *modelRedis) beat(b *bill, token string, seen int64, held []tended) pulse {
+func (m *modelRedis) beat(b *bill, token string, c carried) pulse {
 	now := time.Now()
-	request := []string{"evalsha", strings.Repeat("x", shaBytes), "4", membersKey, changesKey, generationKey, mailKey(token), token, "3250", "3000", "12345"}
+	leases := make([]string, len(c.held))
+	for i, t := range c.held {
+		leases[i] = fmt.Sprintf("%s %s %d", t.order(), t.mark(), t.rtt)
+	}
+	request := []string{"evalsha", strings.Repeat("x", shaBytes), "1", mailKey(token),
+		fmt.Sprintf("%d %d 3000", counterBase+c.seen, c.members), strings.Join(leases, " ")}
+	if m.members[token].IsZero() {
+		m.top++
+	}
 	m.members[token] = now.Add(m.alive)
 	for member, until := range m.members {
 		if !until.After(now) {
@@ -91,26 +99,40 @@ func (m *modelRedis) beat(b *bill, token string, seen int64, held []tended) puls
 		m.born = fmt.Sprint(now.UnixMilli(), "-", token)
 	}
 	p := pulse{now: now, count: m.top, generation: m.born, members: len(m.members), tended: map[string]tending{}}
-	if seen > m.top {
-		seen = -1
-	}
-	if seen != m.top {
+	if c.seen != m.top {
 		for s, n := range m.numbers {
-			if n > seen {
+			if n > c.seen {
 				p.changed = append(p.changed, s)
 			}
 		}
 	}
 	p.asked = slices.Sorted(maps.Keys(m.mail[token]))
 	delete(m.mail, token)
-	reply := 4 + clockBytes + 10 + wire(m.born) + 8 + wire(p.changed...) + wire(p.asked...) + 6
-	for _, t := range held {
-		request = append(request, healthKey(t.shard), leaseKey(t.shard), drainKey(t.shard), t.head, fmt.Sprint(t.rtt))
-		p.tended[t.shard] = m.tend(token, t)
+	quiet := c.seen == m.top && c.members == p.members && len(p.asked) == 0
+	reply := 4 + 2*clockBytes + 10 + wire(m.born) + 8 + wire(p.changed...) + wire(p.asked...) + 6
+	for _, t := range c.held {
+		was := m.tend(token, t)
+		p.tended[t.shard] = was
 		reply += 4 + 5 + 5
+		quiet = quiet && was.held && was.renewed == (t.record != "")
+	}
+	if quiet {
+		reply = 4
 	}
 	b.add(request, reply)
 	return p
+}
+
+// counterBase makes the model's change counter as long as Redis's.
+const counterBase = 1_700_000_000_000
+
+func (m *modelRedis) peek(b *bill, c carried) bool {
+	orders := make([]string, len(c.held))
+	for i, t := range c.held {
+		orders[i] = t.order()
+	}
+	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "0", fmt.Sprint(counterBase + c.seen), strings.Join(orders, " ")}, 4)
+	return c.seen != m.top
 }
 
 func (m *modelRedis) tend(token string, t tended) tending {
@@ -124,7 +146,7 @@ func (m *modelRedis) tend(token string, t tended) tending {
 		return tending{held: true}
 	}
 	record.until = now.Add(m.ttl)
-	renewed := t.head != "" && strings.HasPrefix(t.head, `{"state":"`+string(record.status.State)+`"`)
+	renewed := t.record != "" && strings.HasPrefix(t.record, `{"state":"`+string(record.status.State)+`"`)
 	if renewed {
 		record.status.CheckedAt = now
 	}
@@ -144,15 +166,22 @@ func (m *modelRedis) keys(shard string, now time.Time) (keys keyset) {
 	return keys
 }
 
-func (m *modelRedis) sweep(b *bill, shards []string) string {
-	prints := make([]string, len(shards))
-	for i, s := range shards {
-		prints[i] = m.keys(s, time.Now()).print()
+func (m *modelRedis) sweep(b *bill, all []footprint) (same []footprint) {
+	want := wholeDigest(all)
+	if want == "" {
+		return nil
+	}
+	names, now := make([]string, len(all)), slices.Clone(all)
+	for i, p := range all {
+		names[i], now[i].print = p.shard, m.keys(p.shard, time.Now()).print()
 	}
 	b.reading -= b.bytes
-	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "0", strings.Join(shards, " ")}, 46)
+	b.add([]string{"evalsha", strings.Repeat("x", shaBytes), "0", strings.Join(names, " ")}, 46)
 	b.reading += b.bytes
-	return digest(prints)
+	if wholeDigest(now) != want {
+		return nil
+	}
+	return all
 }
 
 func (m *modelRedis) offer(b *bill, giver string, offers []offer) {
@@ -257,6 +286,7 @@ func (m *modelRedis) ask(b *bill, shard string, whom []string) time.Time {
 	}
 	b.add(append(request, shard, "3000"), clockBytes)
 	if hint != callForWitnesses {
+		m.top++
 		m.publish(hint)
 	}
 	return time.UnixMilli(time.Now().UnixMilli())

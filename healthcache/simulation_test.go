@@ -74,8 +74,8 @@ func quiet(t *testing.T, w *world, line liner) {
 	if probes > 1.2 {
 		t.Errorf("%.2f probes per shard and second", probes)
 	}
-	if commands > 3 {
-		t.Errorf("%.2f commands per instance and interval", commands)
+	if bytes := float64(total.bytes) / per; commands > 3 || bytes > 550 {
+		t.Errorf("%.2f commands and %.0f bytes per instance and interval", commands, bytes)
 	}
 }
 

@@ -204,9 +204,12 @@ func (in *simInstance) hear(hint string) {
 	})
 }
 
+// beatOn is what the refresher does at its ticks.
 func (in *simInstance) beatOn() {
-	in.refresh()
-	in.after(in.cfg.beat(), in.beatOn)
+	if in.noRedis || time.Since(in.beaten) > in.cfg.Interval*3/4 || in.redis.peek(&in.bill, in.board.watching()) {
+		in.refresh()
+	}
+	in.after(in.cfg.turn(), in.beatOn)
 }
 
 // refresh is Cache.refresh on the model.
@@ -219,15 +222,16 @@ func (in *simInstance) refresh() {
 		return
 	}
 	moves := in.board.moves()
-	seen, held := in.board.holding()
-	p := in.redis.beat(&in.bill, in.token, seen, held)
+	p := in.redis.beat(&in.bill, in.token, in.board.holding())
 	todo := in.board.hear(p, moves)
 	if len(todo.offered) > 0 {
 		in.board.tookOver(in.redis.takeOver(&in.bill, in.token, todo.offered))
 	}
-	if todo.sweep != "" && todo.sweep == in.redis.sweep(&in.bill, in.cfg.Shards) {
-		in.board.confirmed()
-		todo.read = nil
+	if len(todo.swept) > 0 {
+		if same := in.redis.sweep(&in.bill, todo.swept); len(same) > 0 {
+			in.board.confirmed(same)
+			todo.read = nil
+		}
 	}
 	if len(todo.read) > 0 {
 		wanted := in.board.absorb(in.redis.read(&in.bill, todo.read), moves)

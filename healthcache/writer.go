@@ -70,7 +70,7 @@ func (c *Cache) MoveWriter(ctx context.Context, shard string, from, to Writer) (
 	if err != nil {
 		return Writer{}, fmt.Errorf("healthcache: move the writer of %s: %w", shard, err)
 	}
-	c.ledger.learn(key, value, began)
+	c.ledger.replaced(key, e.value, value, began)
 	stands := writerIn(value)
 	if stands.same(from) && !to.same(from) {
 		return stands, ErrWriterSettling

@@ -3,16 +3,18 @@ package healthcache
 import "github.com/redis/go-redis/v9"
 
 // luaLedger gives the values of keys that are not as they were: for each key
-// from first on, whose digest stands in digests, its value, or nothing. It needs
-// luaBounded.
+// from first on, whose digest stands in digests, its value, or nothing; and
+// whether there are any. It needs luaBounded.
 const luaLedger = `
 local function ledger(first, digests)
-  local news = {}
+  local news, any = {}, false
   for i = first, #KEYS do
     local value = bounded(KEYS[i]) or ''
-    news[#news + 1] = string.sub(redis.sha1hex(value), 1, 16) ~= digests[#news + 1] and value
+    local other = string.sub(redis.sha1hex(value), 1, 16) ~= digests[#news + 1]
+    news[#news + 1] = other and value
+    any = any or other
   end
-  return news
+  return news, any
 end
 `
 
