@@ -19,9 +19,9 @@ func TestHandWrittenKeys(t *testing.T) {
 		handWrittenKeys(t, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: server.Addr()}) })
 	})
 	t.Run("cluster", func(t *testing.T) {
-		server := cluster(t)
+		masters := lab.RedisCluster(t, 3)
 		handWrittenKeys(t, func() redis.UniversalClient {
-			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: masters.Addrs()})
 		})
 	})
 }

@@ -56,9 +56,9 @@ func TestQuietTraffic(t *testing.T) {
 		})
 	})
 	t.Run("cluster", func(t *testing.T) {
-		server := cluster(t)
+		masters := lab.RedisCluster(t, 3)
 		quietTraffic(t, 7, 500, func(m *meter) redis.UniversalClient {
-			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Dialer: m.dial})
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: masters.Addrs(), Dialer: m.dial})
 		})
 	})
 }
