@@ -4,7 +4,8 @@ import "strings"
 
 // breaksTransaction reports whether a statement, or one of several where the
 // connection takes several, ends the transaction in which it stands; so does
-// what cannot be read for certain. What a procedure does cannot be seen.
+// what cannot be read for certain. What a procedure does is seen behind it; see
+// stillIn.
 func breaksTransaction(query string, several bool) bool {
 	return anyStatement(query, several, (*sqlScanner).endsTransaction)
 }

@@ -48,7 +48,8 @@ var (
 	// would commit the first; run both in one, or one after the other.
 	ErrTxOpen = errors.New("shardrouter: a transaction is already open on this connection")
 	// ErrImplicitCommit: the statement, such as DDL or BEGIN, would commit the
-	// transaction in which it stands; it was not sent.
+	// transaction in which it stands; it was not sent. In a [*StatementError] it
+	// was: a procedure has committed the transaction, or rolled it back.
 	ErrImplicitCommit = errors.New("shardrouter: the statement would commit its transaction")
 	// ErrRolledBack: the transaction was rolled back by the server as often as
 	// it was run, or could not be run again in time. Nothing of it was

@@ -69,8 +69,9 @@ func (c *serverConn) free(t traits) error {
 
 // begin counts in a statement that is about to be sent.
 func (c *serverConn) begin(t traits) {
+	c.tx.opaque = c.tx.open && t.commits
 	if !c.tx.open || t.commits {
-		c.stays.Store(true)
+		c.tx.stayed = c.stays.Swap(true)
 	}
 	c.uses.begin(c.asked)
 }

@@ -77,6 +77,9 @@ type txState struct {
 	// ended: the server has rolled it back by itself, and what follows would
 	// run outside of it.
 	ended bool
+	// opaque: the present statement may commit; marked: it stands behind a mark;
+	// stayed: what stays was before it. See stillIn.
+	opaque, marked, stayed bool
 	// closing are its statements that are to be closed after it.
 	closing []driver.Stmt
 }
@@ -92,10 +95,13 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 	c.begin(t)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
+	if err = c.mark(ctx); err != nil {
+		return nil, err
+	}
 	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
 		err = c.vouch(query)
 	}
-	return res, err
+	return res, c.stillIn(ctx, err)
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
@@ -109,8 +115,11 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 	c.begin(t)
 	defer c.tell(&err, query, c.wire.mark())
 	defer c.after(&err)
+	if err = c.mark(ctx); err != nil {
+		return nil, err
+	}
 	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
-	return c.opened(query, inner, err)
+	return c.opened(ctx, query, inner, err)
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {

@@ -48,10 +48,13 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 	s.conn.begin(s.traits)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
+	if err = s.conn.mark(ctx); err != nil {
+		return nil, err
+	}
 	if res, err = s.mysqlStmt.ExecContext(ctx, args); err == nil {
 		err = s.conn.vouch(s.query)
 	}
-	return res, err
+	return res, s.conn.stillIn(ctx, err)
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
@@ -61,8 +64,11 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	s.conn.begin(s.traits)
 	defer s.conn.tell(&err, s.query, s.conn.wire.mark())
 	defer s.conn.after(&err)
+	if err = s.conn.mark(ctx); err != nil {
+		return nil, err
+	}
 	inner, err := s.mysqlStmt.QueryContext(ctx, args)
-	return s.conn.opened(s.query, inner, err)
+	return s.conn.opened(ctx, s.query, inner, err)
 }
 
 // maxClosing bounds the statements of one transaction that wait to be closed.
@@ -92,9 +98,9 @@ type serverRows struct {
 }
 
 // opened books the result of a query.
-func (c *serverConn) opened(query string, inner driver.Rows, err error) (driver.Rows, error) {
+func (c *serverConn) opened(ctx context.Context, query string, inner driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
-		return nil, err
+		return nil, c.stillIn(ctx, err)
 	}
 	if err := c.vouch(query); err != nil {
 		c.wire.cut()
@@ -131,7 +137,7 @@ func (r *serverRows) Close() (err error) {
 	r.conn.uses.begin(time.Now())
 	defer r.tell(&err)
 	defer r.conn.after(&err)
-	return r.mysqlRows.Close()
+	return r.conn.stillIn(context.Background(), r.mysqlRows.Close())
 }
 
 // step is deferred around every step through the rows, as after is around calls

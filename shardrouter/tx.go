@@ -80,9 +80,11 @@ const (
 //
 // Statements that would end the transaction are refused with
 // ErrImplicitCommit, each of several in one text, and a transaction within the
-// transaction with ErrTxOpen. What a procedure does cannot be seen: after a CALL
-// or EXECUTE, and after a COMMIT of its own, the body does not run again, and
-// where it would, the error is an [*OutcomeError].
+// transaction with ErrTxOpen. What a procedure does is seen only behind it: a CALL
+// or EXECUTE that has ended the transaction gives ErrImplicitCommit, in a
+// [*StatementError], and later statements ErrTxEnded. After that, after a CALL
+// without an answer, and after a COMMIT of its own, the body does not run again,
+// and where it would, the error is an [*OutcomeError].
 // A Key in opts is an error: a repeat needs the answer, which TxAnswer keeps.
 func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 	if opts.Key != "" {

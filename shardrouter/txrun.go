@@ -52,11 +52,11 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, row *outcome, fn Answ
 	return end
 }
 
-// ifStays is the end of a run whose body may have called a procedure, have ended
-// the transaction itself, or have gone on after its end. The first part may be
-// committed, outcome row and all, or be rolled back and the rest not. So no row
-// proves anything, nothing runs again, and a COMMIT without an answer, or by the
-// body, stays unknown.
+// ifStays is the end of a run whose body may have called a procedure that did not
+// stay inside, have ended the transaction itself, or have gone on after its end.
+// The first part may be committed, outcome row and all, or be rolled back and the
+// rest not. So no row proves anything, nothing runs again, and a COMMIT without an
+// answer, or by the body, stays unknown.
 func (l *Lease) ifStays(stays bool, end txEnd) txEnd {
 	if !stays || !end.again && !end.unknown && !errors.Is(end.err, sql.ErrTxDone) {
 		return end
