@@ -156,6 +156,9 @@ func (c *connector) meet(ctx context.Context, conn *serverConn, w *writer) error
 		return err
 	}
 	conn.peer = in.peer
+	if !conn.wire.isThread(in.peer.thread) {
+		conn.peer.thread = 0 // by which nobody is to be ended
+	}
 	if len(c.nodes) == 1 {
 		return nil
 	}

@@ -32,7 +32,8 @@ func (t *transaction) lose(l *Lease) {
 
 // layGhosts ends the threads on the lease's node that the transaction has left
 // behind. One that cannot be ended, because the server was restarted or does
-// not answer, is left to the server's own timeouts.
+// not answer, is left to the server's own timeouts; so are those behind a proxy
+// that speaks MySQL, whose numbers are not the server's.
 func (t *transaction) layGhosts(ctx context.Context, l *Lease) {
 	var others []ghost
 	for _, g := range t.ghosts {

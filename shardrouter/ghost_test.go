@@ -7,6 +7,7 @@ import (
 
 	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
+	"github.com/shardhop/shardhop/internal/scriptserver"
 	"github.com/shardhop/shardhop/shardrouter"
 )
 
@@ -66,6 +67,41 @@ func TestTxEndsTheThreadThatHoldsItsLocks(t *testing.T) {
 			}
 			if err != nil || n != 1 || runs != 2 {
 				t.Errorf("got %v after %d runs, and %d: want the whole of the second run: %s", err, runs, n, tt.reason)
+			}
+		})
+	}
+}
+
+// A proxy that speaks MySQL has numbers of its own for connections, and takes the
+// server's number for that of somebody else.
+func TestNobodyElseIsEndedBehindAProxy(t *testing.T) {
+	tests := []struct {
+		name   string
+		number string // CONNECTION_ID(), where it is not that of the greeting
+		kills  int
+	}{
+		{"a server", "", 1},
+		{"a proxy", "4711", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scriptserver.New(t)
+			if tt.number != "" {
+				s.Answer("@@global.wsrep_on", scriptserver.Rows([]string{"read_only", "thread", "life", "server", "gtid", "galera", "cluster"},
+					[]string{"0", tt.number, "one", "one", "", "OFF", ""}))
+			}
+			src := &session{f: &fleet{Router: routerOf(t, s.DSN())}, shard: "server_1"}
+			defer src.end()
+			s.Answer("INTO tx", scriptserver.HangUp())
+			runs := 0
+			err := shardrouter.Tx(t.Context(), src, withRow, func(ctx context.Context, tx *sql.Tx) error {
+				if runs++; runs > 1 {
+					s.Answer("INTO tx", scriptserver.OK())
+				}
+				return insertOne(ctx, tx)
+			})
+			if n := s.Got("KILL CONNECTION"); err != nil || runs != 2 || n != tt.kills {
+				t.Errorf("got %v after %d runs and %d KILLs, want success after two, and %d", err, runs, n, tt.kills)
 			}
 		})
 	}

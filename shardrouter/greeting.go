@@ -2,6 +2,7 @@ package shardrouter
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 )
@@ -40,6 +41,17 @@ func readGreeting(r io.Reader) ([]byte, error) {
 		return nil, errGreeting
 	}
 	return packet, nil
+}
+
+// threadIn is the number that a valid greeting gives the connection; 0: it is a
+// refusal.
+func threadIn(greeting []byte) uint32 {
+	body := greeting[packetHeader:]
+	if body[0] == errPacket {
+		return 0
+	}
+	at := 1 + bytes.IndexByte(body[1:], 0) + 1
+	return binary.LittleEndian.Uint32(body[at:])
 }
 
 // validGreeting reports whether the driver can read a first packet: a greeting

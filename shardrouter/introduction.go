@@ -21,7 +21,9 @@ type introduction struct {
 
 // peer is who is at the other end of a connection.
 type peer struct {
-	// thread is the connection's number on the server; 0: it did not tell.
+	// thread is the connection's number on the server; 0: it did not tell, or is
+	// behind a proxy that speaks MySQL, for which a number may mean another
+	// player's connection.
 	thread uint64
 	// life is the server and the moment of its start. Restarted, it gives the
 	// same numbers again, to others.

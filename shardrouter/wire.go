@@ -2,6 +2,7 @@ package shardrouter
 
 import (
 	"context"
+	"math"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +25,7 @@ type wire struct {
 
 	greeted  bool
 	greeting []byte // what the driver has not taken of it yet
+	thread   uint32 // the connection's number in it; set before the handshake ends
 
 	look   func(fd uintptr) // sets peeked; made once, since hungUp is on every path
 	peeked bool
@@ -48,6 +50,7 @@ func (w *wire) Read(b []byte) (int, error) {
 		if w.greeting, err = readGreeting(w.Conn); err != nil {
 			return 0, err
 		}
+		w.thread = threadIn(w.greeting)
 	}
 	if len(w.greeting) > 0 {
 		n := copy(b, w.greeting)
@@ -83,6 +86,13 @@ func (w *wire) SyscallConn() (syscall.RawConn, error) {
 		return nil, syscall.EINVAL
 	}
 	return w.raw, nil
+}
+
+// isThread reports whether the greeting gave the connection the same number as the
+// server gives it, of which a greeting has the lower half. Something that speaks
+// MySQL between the two has numbers of its own.
+func (w *wire) isThread(number uint64) bool {
+	return w != nil && uint64(w.thread) == number&math.MaxUint32
 }
 
 // hungUp looks at the socket of a connection on which no answer is awaited: a
