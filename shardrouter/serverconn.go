@@ -148,7 +148,10 @@ func (c *serverConn) Prepare(query string) (driver.Stmt, error) {
 // BeginTx refuses a second transaction: START TRANSACTION would commit the
 // first.
 func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx driver.Tx, err error) {
-	if c.tx.open {
+	switch {
+	case c.tx.open && c.wire.gone(): // which database/sql has yet to hear of
+		return nil, c.statementError(NotSent, errGone)
+	case c.tx.open:
 		return nil, ErrTxOpen
 	}
 	if err := c.free(traits{}); err != nil {
