@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/shardhop/shardhop/internal/lab"
 )
 
 // leaver lets a caller go away while Redis runs a script for it.
-type leaver struct{ passthrough }
+type leaver struct{ lab.NoHook }
 
 // leaveKey is where the caller's context.CancelFunc is in its context.
 type leaveKey struct{}

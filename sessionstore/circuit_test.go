@@ -22,7 +22,7 @@ import (
 
 // puppet answers every command itself, as told.
 type puppet struct {
-	passthrough
+	lab.NoHook
 	calls atomic.Int64
 
 	mu    sync.Mutex

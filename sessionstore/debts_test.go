@@ -128,7 +128,7 @@ func newOwing(t *testing.T) *owing {
 
 // noScripts answers scripts as a read-only replica does, while fail is set.
 type noScripts struct {
-	passthrough
+	lab.NoHook
 	fail atomic.Bool
 }
 

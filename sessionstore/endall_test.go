@@ -16,7 +16,7 @@ import (
 
 // holding holds one command until it is told to go on.
 type holding struct {
-	passthrough
+	lab.NoHook
 	is func(redis.Cmder) bool
 	g  *gate
 }
@@ -43,8 +43,8 @@ func takenIn(t *testing.T, rdb redis.UniversalClient, key string) bool {
 // TestEndAllMeetsARenewal: a session that has no key of its own just then, as
 // its token is being renewed, is ended under its new one.
 func TestEndAllMeetsARenewal(t *testing.T) {
-	t.Run("once", func(t *testing.T) { endAllMeetsARenewal(t, passthrough{}) })
-	t.Run("scripts twice", func(t *testing.T) { endAllMeetsARenewal(t, twice{}) })
+	t.Run("once", func(t *testing.T) { endAllMeetsARenewal(t, lab.NoHook{}) })
+	t.Run("scripts twice", func(t *testing.T) { endAllMeetsARenewal(t, lab.ScriptsTwice{}) })
 }
 
 func endAllMeetsARenewal(t *testing.T, repeat redis.Hook) {
@@ -137,7 +137,7 @@ func TestEndAllKeepsTheOneThatAsks(t *testing.T) {
 // hopping lets a session get a new token between the step of a scan that finds
 // it and the look into it.
 type hopping struct {
-	passthrough
+	lab.NoHook
 	hops int // to come
 	hop  func()
 }

@@ -22,7 +22,7 @@ func eachRedis(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient))
 		run := func(rdb *redis.Client) func(t *testing.T) {
 			return func(t *testing.T) {
 				if repeat {
-					rdb.AddHook(twice{})
+					rdb.AddHook(lab.ScriptsTwice{})
 				}
 				test(t, rdb)
 			}
@@ -51,32 +51,9 @@ func client(t *testing.T, addr string) *redis.Client {
 	return rdb
 }
 
-// twice sends every script and every delete again, as go-redis does when an
-// answer got lost: the caller sees what the second run says.
-type twice struct{ passthrough }
-
-func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch cmd.Name() {
-		case "eval", "evalsha", "del":
-			_ = next(ctx, redis.NewCmd(ctx, cmd.Args()...))
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// passthrough is a redis.Hook that does nothing.
-type passthrough struct{}
-
-func (passthrough) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (passthrough) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (passthrough) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // counter counts round trips, and the commands in them.
 type counter struct {
-	passthrough
+	lab.NoHook
 	trips atomic.Int64
 
 	mu    sync.Mutex
@@ -123,7 +100,7 @@ func breakable(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
 
 // failing lets some commands pass, fails one, and lets all pass again.
 type failing struct {
-	passthrough
+	lab.NoHook
 	passes atomic.Int64 // before the one that fails; negative: none fails
 }
 
@@ -139,7 +116,7 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // noDeletes fails every DEL.
-type noDeletes struct{ passthrough }
+type noDeletes struct{ lab.NoHook }
 
 func (noDeletes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {

@@ -14,7 +14,7 @@ import (
 // tape records the scripts that are sent, to send them again later, as
 // go-redis does when an answer got lost.
 type tape struct {
-	passthrough
+	lab.NoHook
 
 	mu   sync.Mutex
 	last []any // of the scripts that succeeded

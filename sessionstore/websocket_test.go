@@ -8,8 +8,8 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 	coder "github.com/coder/websocket"
-	gorilla "github.com/gorilla/websocket"
 
+	"github.com/shardhop/shardhop/internal/storetest"
 	"github.com/shardhop/shardhop/sessionstore"
 )
 
@@ -17,7 +17,7 @@ import (
 // (L), a second manager (M) and scs's own LoadAndSave (O), the first letter
 // innermost. O is never inside S: gorilla cannot hijack what scs gives it.
 func TestWebSocketThroughEveryOrder(t *testing.T) {
-	upgraders := map[string]http.HandlerFunc{"coder": echoCoder, "gorilla": echoGorilla}
+	upgraders := map[string]http.HandlerFunc{"coder": storetest.EchoCoder, "gorilla": storetest.EchoGorilla}
 	for name, upgrade := range upgraders {
 		for _, order := range []string{"S", "SL", "LS", "SM", "MS", "SLM", "SML", "LSM", "MSL", "LMS", "MLS", "SO", "SLO", "SOL", "LSO"} {
 			t.Run(name+" "+order, func(t *testing.T) {
@@ -68,29 +68,4 @@ func echo(t *testing.T, url string) http.Header {
 		t.Fatalf("echo: %q, %v", message, err)
 	}
 	return res.Header
-}
-
-func echoCoder(w http.ResponseWriter, r *http.Request) {
-	conn, err := coder.Accept(w, r, nil)
-	if err != nil {
-		return
-	}
-	defer func() { _ = conn.CloseNow() }()
-	kind, message, err := conn.Read(r.Context())
-	if err == nil {
-		_ = conn.Write(r.Context(), kind, message)
-	}
-}
-
-func echoGorilla(w http.ResponseWriter, r *http.Request) {
-	var upgrader gorilla.Upgrader
-	conn, err := upgrader.Upgrade(w, r, nil)
-	if err != nil {
-		return
-	}
-	defer func() { _ = conn.Close() }()
-	kind, message, err := conn.ReadMessage()
-	if err == nil {
-		_ = conn.WriteMessage(kind, message)
-	}
 }

@@ -12,10 +12,10 @@ import (
 
 func socketCases() []Case {
 	return []Case{
-		{"coder's WebSocket talks and sets the cookie", socket(echoCoder, nil, true)},
-		{"coder's WebSocket talks under chi's logger", socket(echoCoder, quietLogger, true)},
-		{"gorilla's WebSocket talks", socket(echoGorilla, nil, false)},
-		{"gorilla's WebSocket talks under chi's logger", socket(echoGorilla, quietLogger, false)},
+		{"coder's WebSocket talks and sets the cookie", socket(EchoCoder, nil, true)},
+		{"coder's WebSocket talks under chi's logger", socket(EchoCoder, quietLogger, true)},
+		{"gorilla's WebSocket talks", socket(EchoGorilla, nil, false)},
+		{"gorilla's WebSocket talks under chi's logger", socket(EchoGorilla, quietLogger, false)},
 	}
 }
 
@@ -64,7 +64,8 @@ func (s *site) talk(b *browser, token string, meanwhile func()) http.Header {
 	return res.Header
 }
 
-func echoCoder(w http.ResponseWriter, r *http.Request) {
+// EchoCoder upgrades to a WebSocket of coder/websocket and sends one message back.
+func EchoCoder(w http.ResponseWriter, r *http.Request) {
 	conn, err := coder.Accept(w, r, nil)
 	if err != nil {
 		return
@@ -75,7 +76,9 @@ func echoCoder(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func echoGorilla(w http.ResponseWriter, r *http.Request) {
+// EchoGorilla upgrades to a WebSocket of gorilla/websocket and sends one message
+// back.
+func EchoGorilla(w http.ResponseWriter, r *http.Request) {
 	var upgrader gorilla.Upgrader
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {

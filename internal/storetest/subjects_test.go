@@ -17,6 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/internal/storetest"
 	"github.com/shardhop/shardhop/sessionstore"
 )
@@ -94,7 +95,7 @@ func ttls(t testing.TB, rdb redis.UniversalClient, prefix string) []time.Duratio
 
 // fault fails commands before they reach Redis.
 type fault struct {
-	passthrough
+	lab.NoHook
 	broken atomic.Bool
 }
 
@@ -115,29 +116,6 @@ func (f *fault) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 		}
 		return next(ctx, cmds)
 	}
-}
-
-// twice sends every script and delete again, as go-redis does when an answer
-// got lost: the caller sees what the second run says.
-type twice struct{ passthrough }
-
-func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch cmd.Name() {
-		case "eval", "evalsha", "del":
-			_ = next(ctx, redis.NewCmd(ctx, cmd.Args()...))
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// passthrough is a redis.Hook that does nothing.
-type passthrough struct{}
-
-func (passthrough) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (passthrough) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (passthrough) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // onMiniredis is a client of a miniredis whose clock runs, which by itself it

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/internal/storetest"
 )
 
@@ -20,7 +21,7 @@ func TestOnSentinel(t *testing.T)  { storetest.Run(t, ours(onSentinel)) }
 func TestOnRedisWithEveryScriptTwice(t *testing.T) {
 	storetest.Run(t, ours(func(t testing.TB) redis.UniversalClient {
 		c := onRedis(t)
-		c.AddHook(twice{})
+		c.AddHook(lab.ScriptsTwice{})
 		return c
 	}))
 }
