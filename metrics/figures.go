@@ -35,6 +35,9 @@ var poolFigures = [...]figure{
 	counter("reassigned_total", "Requests that came because their session named an unknown shard.", func(s shardrouter.Stats) uint64 { return s.Reassigned }),
 	counter("leaks_total", "Leases given back with rows or a transaction open.", func(s shardrouter.Stats) uint64 { return s.Leaks }),
 	counter("discarded_total", "Connections closed for what a statement may have left on them.", func(s shardrouter.Stats) uint64 { return s.Discarded }),
+	counter("settled_committed_total", "Transactions whose COMMIT got no answer and proved to be committed.", func(s shardrouter.Stats) uint64 { return s.SettledCommitted }),
+	counter("settled_rolled_back_total", "Transactions whose COMMIT got no answer and proved not to be committed.", func(s shardrouter.Stats) uint64 { return s.SettledRolledBack }),
+	counter("settled_unknown_total", "Transactions of which nothing could prove whether they were committed.", func(s shardrouter.Stats) uint64 { return s.SettledUnknown }),
 }
 
 // describe describes a metric with the label shard and further ones.

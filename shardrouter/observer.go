@@ -25,6 +25,9 @@ type Observer struct {
 	// rotation order. With more sets than one, a rotated player may start on
 	// other rows.
 	Copies func(group string, sets [][]string)
+	// Settled is called when a [Tx] whose COMMIT on shard got no certain answer has
+	// found out what became of it, or cannot.
+	Settled func(shard string, s Settlement)
 	// Held is called when a request was held for a shard: with nil when it may
 	// go on, else with why it was held no longer.
 	Held func(shard string, waited time.Duration, err error)
@@ -75,4 +78,8 @@ type Stats struct {
 	// or a transaction left open, connections closed for what a statement may
 	// have left on them.
 	Leases, Failures, Busy, RotatedAway, Returned, Reassigned, Leaks, Discarded uint64
+	// SettledCommitted, SettledRolledBack and SettledUnknown count since the start
+	// the transactions whose COMMIT here got no certain answer, by what was found
+	// out; see [Settlement].
+	SettledCommitted, SettledRolledBack, SettledUnknown uint64
 }

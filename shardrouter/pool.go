@@ -63,6 +63,7 @@ type pool struct {
 // counters count since the start; see Stats.
 type counters struct {
 	leases, failures, busy, rotatedAway, returned, reassigned, leaks, discarded atomic.Uint64
+	committed, rolledBack, unknown                                              atomic.Uint64 // see Settlement
 }
 
 // evidence takes what requests find out about shards; see healthcache.Cache.
@@ -292,6 +293,10 @@ func (p *pool) stats() Stats {
 		Reassigned:  p.counter.reassigned.Load(),
 		Leaks:       p.counter.leaks.Load(),
 		Discarded:   p.counter.discarded.Load(),
+
+		SettledCommitted:  p.counter.committed.Load(),
+		SettledRolledBack: p.counter.rolledBack.Load(),
+		SettledUnknown:    p.counter.unknown.Load(),
 	}
 }
 

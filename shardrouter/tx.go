@@ -160,9 +160,12 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 	}
 	switch {
 	case end.unknown && row != nil:
-		return lease, t.settle(ctx, row, end, lease.pool.cfg.AcquireTimeout)
+		end = t.settle(ctx, row, end, lease.pool.cfg.AcquireTimeout)
+		lease.pool.settled(settlementOf(end))
+	case isUnknown(end.err):
+		lease.pool.settled(SettledUnknown)
 	case end.waited && end.lost:
-		return lease, t.stopWaiting(ctx, row, end)
+		end = t.stopWaiting(ctx, row, end)
 	}
 	return lease, end
 }

@@ -122,8 +122,36 @@ func TestTxCut(t *testing.T) {
 			if n := count(t); n != tt.rows && (tt.rows >= 0 || n > 1) {
 				t.Errorf("%d rows committed, want %d: %s", n, tt.rows, tt.reason)
 			}
+			if got, want := settlements(f), settledAs(tt.match, runs, err); got != want {
+				t.Errorf("settled %+v, want %+v: %s", got, want, tt.reason)
+			}
 		})
 	}
+}
+
+// settled counts what was found out of COMMITs: committed, rolled back, unknown.
+type settled [3]uint64
+
+func settlements(f *fleet) (sum settled) {
+	for _, s := range f.Stats() {
+		for i, n := range []uint64{s.SettledCommitted, s.SettledRolledBack, s.SettledUnknown} {
+			sum[i] += n
+		}
+	}
+	return sum
+}
+
+// settledAs is what a transaction counts whose conversation was cut at match.
+func settledAs(match string, runs int, err error) settled {
+	switch {
+	case match != "COMMIT":
+		return settled{}
+	case err != nil:
+		return settled{0, 0, 1}
+	case runs == 2:
+		return settled{0, 1, 0}
+	}
+	return settled{1, 0, 0}
 }
 
 // A body that hides the loss of its connection behind an error of its own.
