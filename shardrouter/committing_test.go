@@ -169,3 +169,39 @@ func call(ctx context.Context, tx *sql.Tx, query string, prepared bool) error {
 	_, err = stmt.ExecContext(ctx)
 	return err
 }
+
+func TestStatementsThatWouldCommitAreRefused(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	for _, stmt := range []string{
+		"COMMIT", "ROLLBACK", "BEGIN", "START TRANSACTION", "CREATE TABLE ddl (n INT)", "DROP TABLE tx",
+		"ALTER TABLE tx ADD COLUMN m INT", "TRUNCATE tx", "LOCK TABLES tx WRITE", "SET autocommit = 1",
+	} {
+		give := errors.New("roll back")
+		err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, stmt); !errors.Is(err, shardrouter.ErrImplicitCommit) {
+				t.Errorf("%s: got %v, want ErrImplicitCommit", stmt, err)
+			}
+			return give
+		})
+		if !errors.Is(err, give) || count(t) != 0 {
+			t.Errorf("%s: got %v and %d rows, want the body's error and none", stmt, err, count(t))
+		}
+	}
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		for _, stmt := range []string{"SAVEPOINT s", "INSERT INTO tx VALUES (1)", "ROLLBACK TO s", "INSERT INTO tx VALUES (2)"} {
+			if _, err := tx.ExecContext(ctx, stmt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || count(t) != 1 {
+		t.Errorf("with a savepoint: got %v and %d rows, want one", err, count(t))
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io"
 	"testing"
 
 	"github.com/shardhop/shardhop/internal/faultproxy"
@@ -186,5 +188,131 @@ func TestTxProvedToBeRolledBackIsNoDoubt(t *testing.T) {
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{MaxAttempts: 1}, insertOne)
 	if !errors.Is(err, shardrouter.ErrRolledBack) || errors.Is(err, shardrouter.ErrOutcomeUnknown) || count(t) != 0 {
 		t.Errorf("got %v and %d rows, want ErrRolledBack alone and none", err, count(t))
+	}
+}
+
+// A body that hides the loss of its connection behind an error of its own.
+func TestTxRunsAgainWhenTheBodyHidesTheLoss(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 2)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	f.proxies["server_1"].CutAfter([]byte("INTO tx"), faultproxy.AfterForward)
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+			return errors.New("could not dig")
+		}
+		return nil
+	})
+	if err != nil || count(t) != 1 {
+		t.Errorf("got %v and %d rows, want one row", err, count(t))
+	}
+}
+
+func TestTxKeepsTheBodysOwnError(t *testing.T) {
+	resetTable(t, "(n INT PRIMARY KEY)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	poor := errors.New("not enough gold")
+	tests := map[string]func(ctx context.Context, tx *sql.Tx) error{
+		"of the game": func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			return fmt.Errorf("transfer: %w", poor)
+		},
+		"of a statement": func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1), (1)")
+			return errors.Join(poor, err)
+		},
+	}
+	for name, body := range tests {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+				runs++
+				return body(ctx, tx)
+			})
+			if !errors.Is(err, poor) || runs != 1 || count(t) != 0 {
+				t.Errorf("got %v after %d runs and %d rows, want the body's error, one run, no row", err, runs, count(t))
+			}
+		})
+	}
+}
+
+func TestTxRollsBackWhenTheBodyPanics(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not come through")
+			}
+		}()
+		_ = shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+				return err
+			}
+			panic("in the body")
+		})
+	}()
+	if n := count(t); n != 0 {
+		t.Errorf("%d rows committed", n)
+	}
+}
+
+// An error that looks like a lost connection, but is of the body's own making.
+func TestTxDoesNotTakeTheBodysOwnIOForItsConnection(t *testing.T) {
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(context.Context, *sql.Tx) error {
+		runs++
+		return io.ErrUnexpectedEOF
+	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) || runs != 1 {
+		t.Errorf("got %v after %d runs, want the body's error after one", err, runs)
+	}
+}
+
+// A second transaction on the same connection would commit the first.
+func TestTransactionsDoNotNest(t *testing.T) {
+	resetTable(t, "(n INT)")
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	give := errors.New("roll back")
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
+			return err
+		}
+		inner := shardrouter.Tx(ctx, s, shardrouter.TxOptions{}, func(context.Context, *sql.Tx) error { return nil })
+		if !errors.Is(inner, shardrouter.ErrTxOpen) {
+			t.Errorf("the inner transaction got %v, want ErrTxOpen", inner)
+		}
+		return give
+	})
+	if !errors.Is(err, give) || count(t) != 0 {
+		t.Errorf("got %v and %d rows, want the body's error and none", err, count(t))
+	}
+}
+
+func TestReleaseInsideTx(t *testing.T) {
+	f := newFleet(t, 1)
+	s := &session{f: f, shard: "server_1"}
+	defer s.end()
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		runs++
+		s.lease.Release()
+		_, err := tx.ExecContext(ctx, "DO 1")
+		return err
+	})
+	if !errors.Is(err, shardrouter.ErrReleased) || runs != 1 {
+		t.Errorf("got %v after %d runs, want ErrReleased after one", err, runs)
 	}
 }

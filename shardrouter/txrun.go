@@ -72,6 +72,9 @@ func (l *Lease) ifStays(stays bool, end txEnd) txEnd {
 // the connection went under it, even where its error hides that. An error that
 // only looks like a lost connection, such as one of fn's own I/O, is fn's own.
 func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
+	if ctx.Err() != nil && errors.Is(err, ErrConnLost) {
+		err = errors.Join(ctx.Err(), err) // whose end has closed the connection
+	}
 	if ctx.Err() != nil || isContextError(err) {
 		return txEnd{err: err}
 	}
