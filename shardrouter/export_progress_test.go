@@ -17,3 +17,6 @@ func Progressed(query string, to Reach, inTx, multi bool, err error) (Progress, 
 
 // HungUp looks at the socket of a lease that nobody uses.
 func (l *Lease) HungUp() bool { return l.server.wire.hungUp() }
+
+// LocalAddr is the address of the lease's connection on this side.
+func (l *Lease) LocalAddr() string { return l.server.wire.LocalAddr().String() }

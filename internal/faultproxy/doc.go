@@ -26,6 +26,8 @@
 //
 //	cut := proxy.CutAfter([]byte("COMMIT"), faultproxy.AfterForward)
 //
+// [Proxy.CutWithin] cuts one connection in the midst of a message, at a byte.
+//
 // [Proxy.ForsakeAfter] is CutAfter with an upstream that never hears of it.
 //
 // The proxy is authoritative for its own sockets only: what the kernels of the

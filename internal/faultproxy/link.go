@@ -51,9 +51,12 @@ func (l *link) serve() {
 		return
 	}
 	var answers sync.WaitGroup
-	answers.Go(func() { l.pump(l.client, upstream, l.answer) })
+	answers.Go(func() {
+		l.pump(l.client, upstream, func(chunk []byte) bool { return l.limited(Upstream, chunk, l.answer) })
+	})
 	var sent history
-	l.pump(upstream, l.client, func(chunk []byte) bool { return l.request(&sent, chunk) })
+	request := func(chunk []byte) bool { return l.request(&sent, chunk) }
+	l.pump(upstream, l.client, func(chunk []byte) bool { return l.limited(Client, chunk, request) })
 	answers.Wait()
 }
 

@@ -30,6 +30,7 @@ type Proxy struct {
 	listener net.Listener  // nil while the port is closed
 	links    map[*link]struct{}
 	armed    []*trigger
+	limit    *limit // nil for none
 	accepted int
 	dialed   int
 	closed   bool
