@@ -98,7 +98,8 @@
 // has changed, and confirms it if not, so [Cache.Writer] can tell a record that
 // counts from one that may be out of date. [Cache.MoveWriter] replaces it by a
 // script if it still is what the caller knew, word for word; who comes second gets
-// the record of who was first. Which node it should be is for the caller to say:
+// the record of who was first. [Cache.WriterRead] says when it was certainly still
+// that, so that an instance can tell how long it may go by it. Which node it should be is for the caller to say:
 // see package shardrouter.
 //
 // # What is authoritative

@@ -15,6 +15,10 @@ type Writer struct {
 	// Server is what the server behind Addr called itself, so that another one
 	// at the same address is noticed; empty where it gave itself no name.
 	Server string `json:"server,omitempty"`
+	// From and FromServer are Addr and Server of the node before, for as long as
+	// the move from it is only announced: nobody is to be written to then.
+	From       string `json:"from,omitempty"`
+	FromServer string `json:"from_server,omitempty"`
 	// Life is the server and the moment of its start.
 	Life string `json:"life,omitempty"`
 	// Epoch grows by one with every move from one server to another.
@@ -29,6 +33,15 @@ type Writer struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
+// Announced reports whether the record says only who will take the writes, once
+// everybody has had the time to hear of it.
+func (w Writer) Announced() bool { return w.From != "" }
+
+// Before is the record of the node before a move that is only announced.
+func (w Writer) Before() Writer {
+	return Writer{Addr: w.From, Server: w.FromServer, Epoch: w.Epoch}
+}
+
 // Writer returns the record of the node that takes a shard's writes, as it was
 // read last, and whether that still counts: it was confirmed within three
 // intervals. Without Redis it always does. It reads memory only. The zero Writer
@@ -39,6 +52,16 @@ func (c *Cache) Writer(shard string) (w Writer, fresh bool) {
 	return writerIn(e.value), fresh
 }
 
+// WriterRead returns when the exchange with Redis began that confirmed the record
+// last: nobody had moved it then. It is zero before the first, and now where there
+// is no Redis. It reads memory only.
+func (c *Cache) WriterRead(shard string) time.Time {
+	if c.fleet == nil {
+		return time.Now()
+	}
+	return c.ledger.entry(writerKey(shard)).at
+}
+
 // MoveWriter records that another node takes the writes of shard, if the record
 // still is what Writer returned as from, and returns the record that stands
 // afterwards: the own one, or that of an instance that was faster. By and Since
@@ -46,7 +69,7 @@ func (c *Cache) Writer(shard string) (w Writer, fresh bool) {
 //
 // A record that names another server than from is refused with ErrWriterSettling
 // for three intervals after the last such move, so that instances that see
-// different nodes do not move it to and fro. It fails for a shard that is not in
+// different nodes do not move it to and fro; unless from was only announced. It fails for a shard that is not in
 // Config.Nodes, and when Redis does not answer; what stands there is not known
 // then.
 func (c *Cache) MoveWriter(ctx context.Context, shard string, from, to Writer) (Writer, error) {
@@ -66,7 +89,7 @@ func (c *Cache) MoveWriter(ctx context.Context, shard string, from, to Writer) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.refreshTimeout())
 	defer cancel()
-	value, err := c.fleet.moveWriter(ctx, shard, e.value, to, from.Epoch > 0 && from.Epoch != to.Epoch)
+	value, err := c.fleet.moveWriter(ctx, shard, e.value, to, from.Epoch > 0 && from.Epoch != to.Epoch && !from.Announced())
 	if err != nil {
 		return Writer{}, fmt.Errorf("healthcache: move the writer of %s: %w", shard, err)
 	}
@@ -145,7 +168,8 @@ func (w Writer) head() string {
 	return string(text[:len(text)-1])
 }
 
-// same reports whether two records name the same node in the same epoch.
+// same reports whether two records name the same node in the same epoch, and as
+// firmly.
 func (w Writer) same(o Writer) bool {
-	return w.Addr == o.Addr && w.Server == o.Server && w.Epoch == o.Epoch
+	return w.Addr == o.Addr && w.Server == o.Server && w.Epoch == o.Epoch && w.From == o.From
 }

@@ -172,9 +172,13 @@ func (c *connector) meet(ctx context.Context, conn *serverConn, w *writer) error
 	return err
 }
 
-// named is the configured node that a record names; nil when there is none. An
-// address that stands in Redis only is never dialled.
+// named is the configured node that a record names; nil when there is none, and
+// while that is only announced. An address that stands in Redis only is never
+// dialled.
 func (c *connector) named(w healthcache.Writer) *writer {
+	if w.Announced() {
+		return nil
+	}
 	for _, n := range c.nodes {
 		if n.addr == w.Addr {
 			return &writer{node: n, epoch: w.Epoch, server: w.Server}

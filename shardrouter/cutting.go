@@ -13,13 +13,10 @@ func (p *pool) cut() {
 // cutSilent ends what runs on nodes that answer no probe, once another one is
 // the writer. A node that answers keeps the work that it has.
 func (p *pool) cutSilent(found []sighting) {
-	w := p.connector.writer.Load()
-	if w == nil {
-		return
-	}
+	w := p.connector.writer.Load() // nil: none, or a move away from one is announced
 	silent := make(map[string]bool)
 	for _, s := range found {
-		if s.State == healthcache.Down && s.Addr != w.node.addr {
+		if s.State == healthcache.Down && (w == nil || s.Addr != w.node.addr) {
 			silent[s.Addr] = true
 		}
 	}

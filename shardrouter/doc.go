@@ -97,14 +97,25 @@
 // transactions and more: then what it lost is there. The members of one Galera
 // cluster are as good as each other, and the recorded one stays.
 //
-// The record is read with every beat, so that an instance knows of a move within
-// half an interval, and within three it knows that it does not know. Cut off
-// from Redis it moves nothing, and goes on with the writer that it knew for as
-// long as it sees no other node that takes writes. What it cannot see it cannot
-// heed: an instance that is cut off from Redis and from the new primary, and still
-// reaches an old one that takes writes, writes to that. Only the tool that
-// promotes can forbid it, by making the old one read-only, or ending it, first.
-// Without Config.Redis an instance decides by itself.
+// The record is read with every beat, and each reading is a mandate to write to
+// the recorded node for an interval and a half. Where the node before was not seen
+// to take no more writes, it may thaw, or be reached by an instance that has not
+// heard of the move; so that is announced first:
+//
+//	announced ──► every mandate is over ──► all nodes are looked at ──► completed
+//	                                                  │
+//	                                                  └──► taken back, if the node
+//	                                                       before takes writes and
+//	                                                       has what the next lacks
+//
+// Nobody is written to meanwhile. So no two instances write to different nodes,
+// whatever they see, and what the node before confirmed is lost only if it does
+// not answer. A planned switchover, and the members of one Galera cluster, need no
+// announcement.
+//
+// Cut off from Redis an instance moves nothing, and has a mandate for as long as it
+// sees itself that every other node of the shard takes no writes. Without
+// Config.Redis an instance decides by itself.
 //
 // A node that an operator drains counts as one that takes no writes while another
 // one takes them. Until then a drained writer gets no new work, for a minute at

@@ -47,9 +47,10 @@ func (s sighting) with(o sighting) bool {
 type choice int
 
 const (
-	choiceHold choice = iota // no node is to be written to
-	choiceKeep               // the recorded node goes on
-	choiceMove               // another one takes over
+	choiceHold     choice = iota // no node is to be written to
+	choiceKeep                   // the recorded node goes on
+	choiceMove                   // another one takes over
+	choiceComplete               // the one that was announced takes over
 )
 
 // election is what electWriter comes to.
@@ -58,11 +59,15 @@ type election struct {
 	to     int    // the node that is to be written to; with choiceHold without meaning
 	reason string // why it is not simply kept
 	alarm  string // what an operator has to look at; usually empty
+	// announced: a move is to be announced first, since the node before may still
+	// take writes from those who have not heard of it.
+	announced bool
 }
 
 // electWriter says which node of a shard takes its writes, from the record, the
 // zero Writer where there is none, and what this instance has just seen of every
 // node. current: the record is known to be the one by which the fleet goes now.
+// ripe: everybody has heard of the move that the record announces.
 //
 //	recorded node writable          it goes on; if another is writable too, with
 //	                                an alarm, unless it was away and the other
@@ -73,21 +78,37 @@ type election struct {
 //
 // The members of one Galera cluster count as one node here, of which the first
 // in the list is taken. A drained node counts as one that takes no writes while
-// another one takes them; if none does, a writer that was just drained gets no
-// new work for a while, and then goes on with an alarm. Where the record is not current nothing is moved, and a recorded node that is
+// another one takes them that lacks nothing of it; if none does, a writer that
+// was just drained gets no new work for a while, and then goes on with an alarm.
+// Where the record is not current nothing is moved, and a recorded node that is
 // not the only one writable may have been replaced without this instance's
 // knowledge.
-func electWriter(record healthcache.Writer, nodes []sighting, current bool) election {
+//
+// A move away from a node that was not seen to take no writes is announced
+// first; see completeMove.
+func electWriter(record healthcache.Writer, nodes []sighting, current, ripe bool) election {
+	e := elect(record, nodes, current, ripe)
+	e.announced = e.choice == choiceMove && record.Epoch > 0 && !stands(record, nodes, e.to)
+	return e
+}
+
+func elect(record healthcache.Writer, nodes []sighting, current, ripe bool) election {
 	writable := writableAmong(nodes)
 	if len(writable) == 0 {
 		return election{reason: "no node takes writes"}
 	}
+	if record.Announced() {
+		return completeMove(record, nodes, writable, current, ripe)
+	}
 	at := recordedAmong(record, nodes, writable)
+	if drained := recordedAmong(record, nodes, all(nodes)); at < 0 && drained >= 0 && nodes[drained].mayNotYield(nodes[writable[0]]) {
+		at = drained
+	}
 	if at < 0 {
 		return succeed(record, nodes, writable, current)
 	}
 	if nodes[at].leaving {
-		return election{reason: nodes[at].Addr + " is drained, and no other node takes writes yet"}
+		return election{reason: nodes[at].Addr + " is drained, and no other node takes over yet"}
 	}
 	rivals := rivalsOf(nodes, writable, at)
 	if len(rivals) == 0 {
@@ -130,6 +151,20 @@ func succeed(record healthcache.Writer, nodes []sighting, writable []int, curren
 	return election{choice: choiceMove, to: first, reason: reason}
 }
 
+// mayNotYield reports whether a node that takes writes has some that the node to
+// is known to lack.
+func (s sighting) mayNotYield(to sighting) bool {
+	return s.writable() && !s.with(to) && lacks(to.who.gtid, s.who.gtid)
+}
+
+func all(nodes []sighting) []int {
+	which := make([]int, len(nodes))
+	for i := range nodes {
+		which[i] = i
+	}
+	return which
+}
+
 // writableAmong are the nodes that take writes: those that are not drained, or
 // all if that leaves none.
 func writableAmong(nodes []sighting) []int {
@@ -149,9 +184,9 @@ func writableAmong(nodes []sighting) []int {
 	return open
 }
 
-// recordedAmong is which of the writable nodes is the recorded one; -1: none.
-func recordedAmong(record healthcache.Writer, nodes []sighting, writable []int) int {
-	for _, i := range writable {
+// recordedAmong is which of some nodes is the recorded one; -1: none.
+func recordedAmong(record healthcache.Writer, nodes []sighting, which []int) int {
+	for _, i := range which {
 		if record.Epoch > 0 && nodes[i].is(record) {
 			return i
 		}

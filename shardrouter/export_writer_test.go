@@ -12,16 +12,30 @@ type NodeSeen struct {
 	Addr, Server, Life, GTID, Cluster string
 	Writable, Absent, Drained         bool
 	Leaving                           bool // drained as the writer, a short while ago
+	Silent                            bool // it did not answer; not with Writable
 }
 
 // Elect runs an election. It returns the node that is to be written to, empty
 // for a hold, whether it has to be recorded, and the alarm.
 func Elect(record healthcache.Writer, current bool, nodes ...NodeSeen) (to string, moves bool, alarm string) {
-	e := electWriter(record, sightings(nodes), current)
+	e := ElectWith(record, current, true, nodes...)
+	return e.To, e.Moves, e.Alarm
+}
+
+// Elected is how an election ended.
+type Elected struct {
+	To               string
+	Moves, Announced bool
+	Alarm            string
+}
+
+// ElectWith runs an election; ripe: what the record announces may be completed.
+func ElectWith(record healthcache.Writer, current, ripe bool, nodes ...NodeSeen) Elected {
+	e := electWriter(record, sightings(nodes), current, ripe)
 	if e.choice == choiceHold {
-		return "", false, e.alarm
+		return Elected{Alarm: e.alarm}
 	}
-	return nodes[e.to].Addr, e.choice == choiceMove, e.alarm
+	return Elected{nodes[e.to].Addr, e.choice != choiceKeep, e.announced, e.alarm}
 }
 
 func sightings(nodes []NodeSeen) []sighting {
@@ -31,6 +45,9 @@ func sightings(nodes []NodeSeen) []sighting {
 			Node:   healthcache.Node{Addr: n.Addr, State: healthcache.ReadOnly, Role: roleStandby, Cluster: n.Cluster, Drained: n.Drained},
 			who:    identity{server: n.Server, life: n.Life, gtid: n.GTID},
 			absent: n.Absent, leaving: n.Leaving,
+		}
+		if n.Silent {
+			found[i].State, found[i].Role = healthcache.Down, ""
 		}
 		if n.Writable {
 			found[i].State, found[i].Role = healthcache.Up, rolePrimary

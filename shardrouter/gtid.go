@@ -97,3 +97,13 @@ func ahead(x, y string) bool {
 	py, ok := parsePosition(y)
 	return ok && px.holds(py) && !py.holds(px)
 }
+
+// lacks reports whether the position x is known to lack something that y has.
+func lacks(x, y string) bool {
+	px, ok := parsePosition(x)
+	if !ok {
+		return false
+	}
+	py, ok := parsePosition(y)
+	return ok && !px.holds(py)
+}

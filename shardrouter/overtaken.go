@@ -2,25 +2,31 @@ package shardrouter
 
 import "errors"
 
-// errOvertaken: the fleet writes to another node by now. What this one was sent
-// before may have run there, where nobody looks for it.
-var errOvertaken = errors.New("another node has become the writer")
+// errOvertaken: the fleet writes to another node by now, or may. What this one was
+// sent before may have run there, where nobody looks for it.
+var errOvertaken = errors.New("another node has become the writer, or may have")
 
-// overtaken reports whether the fleet writes to another node than the
-// connection leads to, so that what is committed here may be lost. A member of a
-// synchronous cluster commits nothing without the others: what it has, the new
-// writer has.
-func (c *serverConn) overtaken() bool {
+// guarded reports whether the connection leads to a node that may be overtaken,
+// and then still commit what is lost. A member of a synchronous cluster commits
+// nothing without the others: what it has, the new writer has.
+func (c *serverConn) guarded() bool {
 	if c.pool == nil || c.pool.succession == nil {
 		return false
 	}
-	if member := c.node.member.Load(); member != nil && *member != memberOfNone {
+	member := c.node.member.Load()
+	return member == nil || *member == memberOfNone
+}
+
+// overtaken reports whether the fleet writes to another node than the connection
+// leads to, or may do so by now. It waits for a word from Redis, if that is late.
+func (c *serverConn) overtaken() bool {
+	if !c.guarded() {
 		return false
 	}
 	if c.pool.retired.Load() {
 		c.pool.succession.follow() // nobody tells a retired pool
 	}
-	return c.stale()
+	return c.stale() || !c.pool.succession.awaitMandate(c.writer)
 }
 
 // mayRun refuses a statement that writes to a node that was overtaken.
@@ -46,7 +52,7 @@ func (c *serverConn) refuse() error {
 // that was overtaken while the statement ran cannot be believed that a write
 // stays. Within a transaction the answer to its COMMIT decides.
 func (c *serverConn) vouch(query string) error {
-	if !c.tx.open && c.overtaken() && !onlyReads(query) {
+	if !c.tx.open && c.guarded() && !onlyReads(query) && c.overtaken() {
 		return errOvertaken
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -26,10 +27,11 @@ var errNotReady = errors.New("the member of a cluster is not ready")
 // probe asks every node of the shard how it is, on connections of its own, and
 // sums up: a shard is up as long as its writer takes writes.
 func (p *pool) probe(ctx context.Context) healthcache.Result {
+	began := time.Now()
 	found := p.look(ctx)
 	res := sumUp(found)
 	if len(found) > 1 {
-		res = p.succession.settle(ctx, found)
+		res = p.succession.settle(ctx, found, began)
 		p.cutSilent(found)
 	}
 	nodes := make([]healthcache.Node, len(found))

@@ -16,6 +16,7 @@ import (
 // healthcache.Cache.
 type writerRecords interface {
 	Writer(shard string) (w healthcache.Writer, fresh bool)
+	WriterRead(shard string) time.Time
 	MoveWriter(ctx context.Context, shard string, from, to healthcache.Writer) (healthcache.Writer, error)
 }
 
@@ -64,24 +65,27 @@ type succession struct {
 	pool    *pool
 	records writerRecords
 	seen    attendance
+	mandate mandate
 
 	mu sync.Mutex // guards the rest; held for moments by probes and beats
 	// last is the newest record that was followed. It outlives the record in
 	// Redis, so that no epoch is given twice when Redis loses it.
 	last healthcache.Writer
-	// followed is when the connections began to go to the present writer.
+	// followed is when the connections began to go to the present writer, or when
+	// the present move was heard of.
 	followed time.Time
 	alarm    string // as it was last told
 }
 
-// settle decides by what a probe found which node is to be written to, records
-// it, and makes the shard's result of it.
-func (s *succession) settle(ctx context.Context, found []sighting) healthcache.Result {
+// settle decides by what a probe found that began at the time began which node is
+// to be written to, records it, and makes the shard's result of it.
+func (s *succession) settle(ctx context.Context, found []sighting, began time.Time) healthcache.Result {
 	s.seen.mark(found, time.Now())
+	s.noteRivals(found, began)
 	s.markDrained(found, time.Now())
 	stands, fresh := s.records.Writer(s.pool.name)
 	record := s.newest(stands)
-	e := electWriter(record, found, fresh)
+	e := electWriter(record, found, fresh, s.ripe(began))
 	if err := s.carryOut(ctx, e, stands, record, found); err != nil {
 		e = election{reason: reason(err), alarm: e.alarm}
 	}
@@ -118,6 +122,14 @@ func (s *succession) drained(now time.Time) {
 	s.pool.cutNodes(over)
 }
 
+// ripe reports whether every mandate is over that there was when the present move
+// was announced, at the time at.
+func (s *succession) ripe(at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return at.Sub(s.followed) > s.term()
+}
+
 // newest is the record to go by: the one that stands, unless a later one was
 // followed before, which Redis has lost.
 func (s *succession) newest(stands healthcache.Writer) healthcache.Writer {
@@ -144,11 +156,18 @@ func (s *succession) carryOut(ctx context.Context, e election, stands, record he
 	switch {
 	case e.choice == choiceMove, lost:
 		next.Epoch++
+	case e.choice == choiceComplete:
 	case !to.steady || next.Life == record.Life:
 		s.follow()
 		return nil // it is as it was
 	default:
 		next.Reason = cmp.Or(record.Reason, "restarted")
+	}
+	if e.announced {
+		next.From, next.FromServer = record.Addr, record.Server
+		if record.Announced() {
+			next.From, next.FromServer = record.From, record.FromServer
+		}
 	}
 	_, err := s.records.MoveWriter(ctx, s.pool.name, stands, next)
 	s.follow()
@@ -158,25 +177,27 @@ func (s *succession) carryOut(ctx context.Context, e election, stands, record he
 	return err
 }
 
-// follow has the connections go to the recorded node. A shard without a record
-// keeps the node that it had.
+// follow has the connections go to the recorded node, and to none while a move is
+// only announced. A shard without a record keeps the node that it had.
 func (s *succession) follow() {
 	w, _ := s.records.Writer(s.pool.name)
 	s.mu.Lock()
-	if w.Epoch == 0 || w.Epoch < s.last.Epoch {
+	lost := w.Epoch == 0 || w.Epoch < s.last.Epoch
+	s.mandate.withdrawn.Store(lost)
+	if lost {
 		s.mu.Unlock()
 		return
 	}
+	known := w.Epoch == s.last.Epoch && w.Announced() == s.last.Announced()
 	s.last = w
 	before := s.pool.connector.writer.Load()
 	next := s.pool.connector.named(w)
-	moved := before == nil || next == nil || before.node != next.node || before.epoch != next.epoch
-	if moved {
+	if !known {
 		s.pool.connector.writer.Store(next)
 		s.followed = time.Now()
 	}
 	s.mu.Unlock()
-	if moved && (before != nil || next != nil) {
+	if !known && (before != nil || next != nil) {
 		s.moved(before, w)
 	}
 }
@@ -192,6 +213,11 @@ func (s *succession) moved(before *writer, w healthcache.Writer) {
 		// A member of a cluster may not have applied yet what another took.
 		ps := p.passages.Load()
 		ps.owed.Store(ps.count.Add(1))
+	}
+	if w.Announced() {
+		p.cfg.Logger.Warn("the shard's writes are about to go to another node", "shard", p.name, "node", w.Addr,
+			"from", w.From, "epoch", w.Epoch, "reason", w.Reason, "by", w.By)
+		return
 	}
 	p.cfg.Logger.Info("the shard's writes go to a node", "shard", p.name, "node", w.Addr,
 		"epoch", w.Epoch, "reason", w.Reason, "by", w.By)
@@ -230,8 +256,12 @@ func (s *succession) result(e election, found []sighting) healthcache.Result {
 		if w == nil || e.choice == choiceHold || found[i].Addr != w.node.addr {
 			continue
 		}
-		if found[i].writable() {
+		if found[i].writable() && (found[i].Cluster != "" || s.mandated(time.Now())) {
 			return res
+		}
+		if found[i].writable() {
+			e.reason = fmt.Sprintf("redis does not answer: whether %s is still the writer is not known", w.node.addr)
+			break
 		}
 		e.reason = fmt.Sprintf("%s is recorded as the writer and takes no writes", w.node.addr)
 	}

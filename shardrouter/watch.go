@@ -21,6 +21,8 @@ func (e requestEvidence) Writer(shard string) (healthcache.Writer, bool) {
 	return e.r.health.Writer(shard)
 }
 
+func (e requestEvidence) WriterRead(shard string) time.Time { return e.r.health.WriterRead(shard) }
+
 func (e requestEvidence) NodeDrained(shard, addr string) (healthcache.NodeDrain, bool) {
 	return e.r.health.NodeDrained(shard, addr)
 }

@@ -23,6 +23,11 @@ const (
 	// untilPromoted is how long the standby of a broken primary waits for its
 	// operator.
 	untilPromoted = 5 * time.Second
+	// untilFrozenOut is the same for one that is frozen.
+	untilFrozenOut = 2 * time.Second
+	// untilThawed is how long a frozen primary stays so after that. Nobody has
+	// made it read-only.
+	untilThawed = 2 * time.Second
 	// playFor is how long everybody plays before a fault and after it.
 	playFor = 2 * time.Second
 	// longestHold is what no request may wait for longer, on the busiest machine.
@@ -44,13 +49,20 @@ func TestStandby(t *testing.T) {
 			<-time.After(untilPromoted)
 			p.Promote(1)
 		}},
+		{"primary frozen, and thawed", func(p *lab.Pair) {
+			p.Node(0).Freeze()
+			<-time.After(untilFrozenOut)
+			p.Promote(1)
+			<-time.After(untilThawed)
+			p.Node(0).Thaw()
+		}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			pair := lab.MariaDBPair(t, lab.SemiSync())
 			pair.AwaitAcknowledged(0)
 			s := startShard(t, pair.DSN())
-			s.play(t, f.name, pair.Node(1), func() {
+			s.play(t, f.name, pair.Node(0).DSNAt, func() {
 				if n := pair.Unacknowledged(0); n > 0 {
 					t.Fatalf("%d transactions that the standby may lack: not semi-synchronous", n)
 				}
@@ -62,7 +74,7 @@ func TestStandby(t *testing.T) {
 		t.Parallel()
 		server := lab.MariaDB(t)
 		s := startShard(t, server.DSN())
-		s.play(t, "restart of the only node", server, func() {
+		s.play(t, "restart of the only node", server.DSNAt, func() {
 			server.Stop()
 			server.AddArgs("--innodb-buffer-pool-size=64M")
 			server.Start()
@@ -103,9 +115,10 @@ func startShard(t *testing.T, dsn string) *soleShard {
 	return s
 }
 
-// play has everybody play while fault happens, and compares the rows of the
-// server that is the primary then with what the players were told.
-func (s *soleShard) play(t *testing.T, name string, primary *lab.MariaDBServer, fault func()) {
+// play has everybody play while fault happens, and compares the rows of the node
+// to which the game writes then, dsnAt its address, with what the players were
+// told.
+func (s *soleShard) play(t *testing.T, name string, dsnAt func(addr string) string, fault func()) {
 	t.Helper()
 	score := s.crowd.Play(func() {
 		<-time.After(playFor)
@@ -113,7 +126,7 @@ func (s *soleShard) play(t *testing.T, name string, primary *lab.MariaDBServer, 
 		s.awaitUp(t)
 		<-time.After(playFor)
 	})
-	rows := read(t, lab.Open(t, primary.DSN()))
+	rows := read(t, lab.Open(t, dsnAt(s.awaitUp(t))))
 	audit := s.crowd.Book().Audit(rows)
 	t.Logf("\n%s\n%s", chaos.Header, chaos.Line(name, 1, &score, audit))
 	if !audit.Clean() {
@@ -130,8 +143,9 @@ func (s *soleShard) play(t *testing.T, name string, primary *lab.MariaDBServer, 
 	}
 }
 
-// awaitUp waits until the game uses its shard.
-func (s *soleShard) awaitUp(t *testing.T) {
+// awaitUp waits until the game uses its shard, and returns the address of the
+// node to which it writes.
+func (s *soleShard) awaitUp(t *testing.T) (writer string) {
 	t.Helper()
 	lab.Eventually(t, syncTimeout, "the game uses its shard", func() bool {
 		res, err := http.Get(s.game.AdminURL() + "/shards")
@@ -139,7 +153,12 @@ func (s *soleShard) awaitUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = res.Body.Close() }()
-		var shards []struct{ State string }
-		return json.NewDecoder(res.Body).Decode(&shards) == nil && len(shards) == 1 && shards[0].State == "up"
+		var shards []struct{ State, Writer string }
+		if json.NewDecoder(res.Body).Decode(&shards) != nil || len(shards) != 1 || shards[0].State != "up" {
+			return false
+		}
+		writer = shards[0].Writer
+		return true
 	})
+	return writer
 }
