@@ -54,12 +54,18 @@ func (a *alarms) String() string {
 // newInstances starts n routers that share a Redis.
 func newInstances(t *testing.T, n int) *instances {
 	t.Helper()
+	rdb := lab.Redis(t)
+	return newInstancesBy(t, n, func() redis.UniversalClient { return rdb.Client() })
+}
+
+// newInstancesBy starts n routers, each with a client of one Redis.
+func newInstancesBy(t *testing.T, n int, client func() redis.UniversalClient) *instances {
+	t.Helper()
 	f := &instances{pair: lab.MariaDBPair(t), applied: map[int]bool{}}
 	lab.Exec(t, f.pair.Node(0).DSN(), "CREATE TABLE writes (n INT PRIMARY KEY, node VARCHAR(64))")
 	f.pair.Await(1, 0)
-	rdb := lab.Redis(t)
 	for range n {
-		f.routers = append(f.routers, f.router(t, rdb.Client(), f.pair.DSN()))
+		f.routers = append(f.routers, f.router(t, client(), f.pair.DSN()))
 	}
 	for _, r := range f.routers {
 		f.writesTo(t, r, f.pair.Node(0).Addr())
@@ -207,6 +213,22 @@ func TestPlannedSwitchover(t *testing.T) {
 		t.Errorf("%d of %d acknowledged writes are missing", n, len(f.applied))
 	}
 	t.Logf("%d writes", len(f.applied))
+}
+
+// On a Redis Cluster the record lies in another slot than the fleet's keys.
+func TestSwitchoverWithRedisCluster(t *testing.T) {
+	rdb := lab.RedisCluster(t, 3)
+	f := newInstancesBy(t, 2, func() redis.UniversalClient { return rdb.Client() })
+	f.during(t, func() { f.pair.Switchover(0, 1, time.Second) })
+	for _, r := range f.routers {
+		f.writesTo(t, r, f.pair.Node(1).Addr())
+		if epoch := r.Stats()[0].WriterEpoch; epoch != 2 {
+			t.Errorf("epoch %d after one switchover, want 2", epoch)
+		}
+	}
+	if n := f.missing(t, 1); n > 0 {
+		t.Errorf("%d of %d acknowledged writes are missing", n, len(f.applied))
+	}
 }
 
 // A primary that dies under load, and a standby that is promoted seconds later,
