@@ -17,14 +17,14 @@ const dialTimeout = 5 * time.Second
 // Proxy is a TCP proxy in front of one upstream. Its methods are safe for use
 // by several goroutines.
 type Proxy struct {
-	t        testing.TB
-	addr     string
-	upstream string
-	ctx      context.Context // of dials; ends with Close
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup // every goroutine of the proxy
+	t      testing.TB
+	addr   string
+	ctx    context.Context // of dials; ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // every goroutine of the proxy
 
 	mu       sync.Mutex // guards what follows; taken by tests, the accept loop and all links
+	upstream string
 	mode     Mode
 	changed  chan struct{} // closed at the next change of mode
 	listener net.Listener  // nil while the port is closed
@@ -115,6 +115,14 @@ func (p *Proxy) SetMode(m Mode) {
 			l.reset()
 		}
 	}
+}
+
+// Redirect has connections that are made from now on lead to another upstream.
+// Those that are open stay.
+func (p *Proxy) Redirect(upstream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = upstream
 }
 
 // Close ends all connections, closes the port and waits for every goroutine of
@@ -212,7 +220,10 @@ func (p *Proxy) forget(l *link) {
 // dial connects to the upstream.
 func (p *Proxy) dial() (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
-	conn, err := dialer.DialContext(p.ctx, "tcp", p.upstream)
+	p.mu.Lock()
+	upstream := p.upstream
+	p.mu.Unlock()
+	conn, err := dialer.DialContext(p.ctx, "tcp", upstream)
 	if err != nil {
 		return nil, err
 	}
