@@ -81,14 +81,18 @@ func TestReadingFunctionsAreTheServersOwn(t *testing.T) {
 	}
 }
 
-// What is taken for a read changes nothing on a real server, in any SQL mode:
-// statements are put together at random out of harmless and dangerous pieces.
+// What is taken for a read changes nothing on a real server and leaves nothing on
+// the connection, in any SQL mode and character set: statements are put together at
+// random out of harmless and dangerous pieces.
 func TestReadsWriteNothing(t *testing.T) {
 	conn := stage(t)
 	pieces := strings.Split("SELECT|SELECT|SELECT|a|b|1|'x'|\"x\"|`a`|FROM t|FROM t|WHERE|=|,|,|(|)|(SELECT 1)|COUNT(*)|MAX(a)|dig()|dig ()|"+
 		"`dig`()|\"dig\"()|[dig]()|game.dig()|abs(1)|count (1)|dig|s.nextval|NEXTVAL(s)|NEXT VALUE FOR s|FOR UPDATE|LOCK IN SHARE MODE|"+
 		"INTO @v|@v := 1|@@sql_mode|;|DELETE FROM t|/* x */|/*! dig() */|/*M! , dig() */|-- x\n|# x\n|'|\"|\\|UNION|AS x|LIMIT 1|FROM DUAL|"+
-		"WITH x AS (SELECT 1)|SHOW TABLES WHERE|SHOW STATUS|EXPLAIN|ANALYZE|OVER ()|||{fn dig()}|--|/", "|")
+		"WITH x AS (SELECT 1)|SHOW TABLES WHERE|SHOW STATUS|EXPLAIN|ANALYZE|OVER ()|||{fn dig()}|--|/|"+
+		"GET_LOCK('k', 0)|`GET_LOCK`('k', 0)|LAST_INSERT_ID(7)|'\x81'|\"\x81\"|'\xbf|\xe3'|`\x81`|_gbk|_sjis'\x81'|x'27'|'a''b'|CASE WHEN 1 THEN dig() END|"+
+		"NEXTVAL(`s`)|SETVAL(s, 9)|(SELECT dig())|:=|@|DO|DO dig()|/*|*/|\n|CONVERT('x' USING gbk)|BENCHMARK(1, dig())", "|")
+	charsets := []string{"utf8mb4", "gbk", "sjis", "big5", "latin1"}
 	modes := []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT,IGNORE_SPACE", "ORACLE", "MSSQL", "ANSI"}
 	random := rand.New(rand.NewPCG(5, 2026))
 	reads, worked := 0, 0
@@ -103,7 +107,8 @@ func TestReadsWriteNothing(t *testing.T) {
 		}
 		if reads%50 == 0 {
 			mode := modes[reads/50%len(modes)]
-			if _, err := conn.ExecContext(t.Context(), "SET sql_mode = '"+mode+"'"); err != nil {
+			charset := charsets[reads/50%len(charsets)]
+			if _, err := conn.ExecContext(t.Context(), "SET sql_mode = '"+mode+"', NAMES "+charset); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -125,12 +130,12 @@ func TestReadsWriteNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var next, variable int
-	if err := conn.QueryRowContext(t.Context(), "SELECT next_not_cached_value, @v IS NOT NULL FROM s").Scan(&next, &variable); err != nil {
+	var next, variable, locked, id int
+	if err := conn.QueryRowContext(t.Context(), "SELECT next_not_cached_value, @v IS NOT NULL, IS_USED_LOCK('k') IS NOT NULL, LAST_INSERT_ID() FROM s").Scan(&next, &variable, &locked, &id); err != nil {
 		t.Fatal(err)
 	}
-	if next != 1 || variable != 0 || touched(t, conn) != 0 {
-		t.Errorf("the sequence stands at %d, a variable is set: %d, %d calls", next, variable, touched(t, conn))
+	if next != 1 || variable != 0 || locked != 0 || id != 0 || touched(t, conn) != 0 {
+		t.Errorf("the sequence stands at %d, a variable is set: %d, a lock: %d, an ID: %d, %d calls", next, variable, locked, id, touched(t, conn))
 	}
 	if worked < 100 {
 		t.Errorf("only %d of %d reads were good SQL", worked, reads)
