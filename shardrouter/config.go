@@ -67,8 +67,8 @@ type Config struct {
 	Failback time.Duration
 	// OutcomeRetention is how long outcome rows are kept, and so how long a
 	// repeat with the same Key gets the first answer; see [TxAnswer]. At least
-	// twice ReadTimeout and AcquireTimeout together, and more than the longest
-	// transaction takes. Default 24h.
+	// twice ReadTimeout, AcquireTimeout and HoldTimeout together, and more than the
+	// longest transaction takes. Default 24h.
 	OutcomeRetention time.Duration
 	// Redis shares health among instances. Nil: this instance stands alone.
 	Redis redis.UniversalClient

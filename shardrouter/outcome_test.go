@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -50,43 +49,6 @@ func insertOne(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// The server dies with the COMMIT, and comes back: its data tells.
-func TestTxOutlivesItsOnlyServer(t *testing.T) {
-	own := lab.MariaDB(t)
-	db := lab.Open(t, own.DSN())
-	lab.Exec(t, own.DSN(), "CREATE TABLE tx (n INT)")
-	proxy := faultproxy.New(t, own.Addr())
-	router, err := shardrouter.New(shardrouter.Config{
-		Logger: quiet(), AcquireTimeout: 30 * time.Second,
-		Shards: []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(own.DSNAt(proxy.Addr()))}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer router.Close()
-	s := &session{f: &fleet{Router: router}, shard: "server_1"}
-	defer s.end()
-	for n, when := range []faultproxy.When{faultproxy.BeforeForward, faultproxy.AfterForward, faultproxy.AfterReply} {
-		cut := proxy.CutAfter([]byte("COMMIT"), when)
-		back := make(chan struct{})
-		go func() {
-			defer close(back)
-			<-cut
-			own.Kill()
-			own.Start()
-		}()
-		err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, insertOne)
-		<-back
-		var rows int
-		if scan := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM tx").Scan(&rows); scan != nil {
-			t.Fatal(scan)
-		}
-		if err != nil || rows != n+1 {
-			t.Errorf("cut %v: got %v and %d rows, want %d", when, err, rows, n+1)
-		}
-	}
-}
-
 // Rows that are too old are purged, by whichever instance has the turn, and the
 // others stay.
 func TestPurge(t *testing.T) {
@@ -101,7 +63,7 @@ func TestPurge(t *testing.T) {
 				{Name: "server_1", DSN: shardrouter.DSN(own.DSN())},
 				{Name: "without_table", DSN: shardrouter.DSN(strings.Replace(own.RootDSN(), "/game", "/mysql", 1)), Group: "other"},
 			},
-			ReadTimeout: 10 * time.Second, OutcomeRetention: time.Minute, Redis: rdb,
+			ReadTimeout: 10 * time.Second, HoldTimeout: shardrouter.HoldNone, OutcomeRetention: time.Minute, Redis: rdb,
 		})
 	}
 	db := lab.Open(t, own.DSN())

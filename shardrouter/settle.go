@@ -48,6 +48,15 @@ func (t *transaction) settle(ctx context.Context, row *outcome, doubt txEnd, lim
 	}
 }
 
+// settleTime bounds the search for what became of a COMMIT: a shard that is held
+// for is waited for, since it may come back and tell.
+func (p *pool) settleTime() time.Duration {
+	if p.cfg.HoldTimeout == HoldNone || p.shard.Load().OnFailure == OnFailureFail {
+		return p.cfg.AcquireTimeout
+	}
+	return p.cfg.AcquireTimeout + p.cfg.HoldTimeout
+}
+
 // unsettled is the end of a run that nothing can prove.
 func (o *outcome) unsettled(doubt txEnd, cause error) txEnd {
 	return txEnd{err: &OutcomeError{Shard: o.shard, Err: errors.Join(doubt.err, cause)}}

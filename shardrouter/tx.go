@@ -75,7 +75,8 @@ const (
 // was sent and no certain answer came, that row proves what became of it: Tx
 // returns nil if it was committed, and runs fn again if it was not. Where
 // nothing can prove it, because no server with the same rows can be reached
-// within Config.AcquireTimeout or there is no outcome row, the error is an
+// within Config.AcquireTimeout, and a hold where the shard is worth one, or there
+// is no outcome row, the error is an
 // [*OutcomeError], and nothing is run again.
 //
 // Statements that would end the transaction are refused with
@@ -160,7 +161,7 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 	}
 	switch {
 	case end.unknown && row != nil:
-		end = t.settle(ctx, row, end, lease.pool.cfg.AcquireTimeout)
+		end = t.settle(ctx, row, end, lease.pool.settleTime())
 		lease.pool.settled(settlementOf(end))
 	case isUnknown(end.err):
 		lease.pool.settled(SettledUnknown)

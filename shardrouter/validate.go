@@ -139,8 +139,8 @@ func (c Config) validateTogether() error {
 			errs = append(errs, fmt.Errorf("BusyTimeout %v is longer than AcquireTimeout (SHARD_ACQUIRE_TIMEOUT) %v, in which the wait for a full shard has to fit: lower the first or raise the second", c.BusyTimeout, c.AcquireTimeout))
 		}
 	}
-	if least := 2 * (c.ReadTimeout + c.AcquireTimeout); c.OutcomeRetention < least {
-		errs = append(errs, fmt.Errorf("time for which outcome rows are kept (OutcomeRetention, SHARD_OUTCOME_RETENTION) %v: want at least %v, twice ReadTimeout and AcquireTimeout together, or a row could be gone before its COMMIT is looked up", c.OutcomeRetention, least))
+	if least := 2 * (c.ReadTimeout + c.AcquireTimeout + max(c.HoldTimeout, 0)); c.OutcomeRetention < least {
+		errs = append(errs, fmt.Errorf("time for which outcome rows are kept (OutcomeRetention, SHARD_OUTCOME_RETENTION) %v: want at least %v, twice ReadTimeout, AcquireTimeout and HoldTimeout together, or a row could be gone before its COMMIT is looked up", c.OutcomeRetention, least))
 	}
 	if c.Failback > 0 && c.Failback < c.HealthInterval {
 		errs = append(errs, fmt.Errorf("time to fail-back (Failback, SHARD_FAILBACK) %v is shorter than HealthInterval (SHARD_HEALTH_INTERVAL) %v, so that no probe could show a shard stable for that long: raise the first or lower the second", c.Failback, c.HealthInterval))
