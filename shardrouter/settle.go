@@ -132,14 +132,15 @@ func (l *Lease) undecided(err error) txEnd {
 
 // stopWaiting ends the wait for another call with the same key. The wait's own
 // connection is gone, and what it left on the server is ended by way of a new
-// one. If only another server can give that, the key is tried there.
+// one. If only another server can give that, or the shard's writer was moved
+// meanwhile, be it away and back, the key is tried there.
 func (t *transaction) stopWaiting(ctx context.Context, row *outcome, end txEnd) txEnd {
 	lease, err := t.src.Lease(ctx)
 	if err != nil {
 		return txEnd{err: err}
 	}
 	t.layGhosts(ctx, lease)
-	if lease.server.node != row.node {
+	if lease.server.writer != row.writer { // the node was waited for, no other call
 		return txEnd{err: end.err, again: true, lost: true}
 	}
 	return txEnd{err: end.err}
