@@ -104,6 +104,19 @@ func (b *board) check(shard string) (done <-chan struct{}, runs bool) {
 	return r.done, r.timer != nil
 }
 
+// look asks for a probe of a shard that is unfit by hearsay. What it finds
+// counts at once, as if somebody had checked.
+func (b *board) look(shard string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.shards[shard]
+	if k == nil || b.closed || k.round != nil || !k.view.Hearsay {
+		return
+	}
+	r := k.ask()
+	r.checked, r.brief = true, true
+}
+
 // next returns the round that the prober of k shall carry out now, or nil and
 // how long to wait before asking again. It lets old knowledge end on the way.
 func (b *board) next(k *knowledge) (*round, time.Duration) {
@@ -134,7 +147,7 @@ func (b *board) open(ctx context.Context, k *knowledge, r *round) (context.Conte
 	k.probed = now
 	k.pinned = k.own.fresh(now, b.cfg.life())
 	limit := b.cfg.ProbeTimeout
-	if k.suspect != nil || k.summoned || r.confirming {
+	if k.suspect != nil || k.summoned || r.brief || r.confirming {
 		limit = b.cfg.SuspicionTimeout
 	}
 	return r.arm(ctx, now, limit)

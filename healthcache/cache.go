@@ -168,6 +168,13 @@ func (c *Cache) Check(ctx context.Context, shard string) View {
 	return c.View(shard)
 }
 
+// Look has a shard probed that is unfit by hearsay, and returns at once; for any
+// other it does nothing. A success outweighs the health key for three intervals,
+// as that of Check does; a failure bears it out for as long as the shard stays in
+// that state. The probe is bounded by SuspicionTimeout, and one answers all who
+// ask meanwhile.
+func (c *Cache) Look(shard string) { c.board.look(shard) }
+
 // Drain orders every instance to give shard no new work, until Undrain or
 // until ttl is over (0: no end). This instance obeys at once, the others
 // within an interval. Without Redis the order binds this instance only. It

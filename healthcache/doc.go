@@ -37,7 +37,9 @@
 // [Cache.Settle] waits for the judgement, and [Cache.Check] asks for a probe
 // without suspicion, for the case that no better shard is left.
 // [Cache.Succeeded] tells of the opposite: a down that is read in Redis makes an
-// instance that just used the shard look for itself, not run.
+// instance that just used the shard look for itself, not run. To any other it is
+// hearsay (View.Hearsay) until [Cache.Look] has borne it out, once for each time
+// that the shard goes down: nothing is sent there, and nothing moves for good.
 //
 // # Witnesses
 //

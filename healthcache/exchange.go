@@ -34,7 +34,7 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 		}
 		read = append(read, k)
 		was := k.fleet.status.State
-		k.absorb(keys, redis, now, b.token, moves[shard])
+		k.absorb(keys, redis, now, b.cfg.life(), b.token, moves[shard])
 		b.announceLocked(k)
 		if k.wantsLease(keys.lease, now, b.cfg.life()) && !k.lease {
 			wanted = append(wanted, shard)

@@ -103,6 +103,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 		s.RTT = max(rtt.Microseconds(), 1)
 	}
 	k.own, k.found = evidence{status: s, at: now}, r.State
+	k.bearOut(now, life)
 	if s.State != Down {
 		k.accused, k.verdict = false, unjudged
 	}
@@ -110,6 +111,15 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 		k.summoned, k.testimony = false, wordOn(r.State)
 	}
 	k.note(now)
+}
+
+// bearOut notes that this instance found what the health key says. Once is enough
+// for as long as the shard is in that state: a shard that is down for long is not
+// to be looked at by every instance again and again.
+func (k *knowledge) bearOut(now time.Time, life time.Duration) {
+	if k.own.fresh(now, life) && unfit(k.found) && k.fleet.fresh(now, life) && unfit(k.fleet.status.State) {
+		k.borneOut = k.fleet.status.Since
+	}
 }
 
 // accuses reports whether witnesses are to be called now: once for each time
@@ -146,11 +156,12 @@ func (k *knowledge) summon(now time.Time, fresh, pace, limit time.Duration) {
 
 // absorb takes in what was read of the shard's keys. moves is drainMoves as it
 // was before reading: an order given since then is newer than what was read.
-func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, token string, moves int) {
+func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, life time.Duration, token string, moves int) {
 	k.rejoin(keys.health.failed)
 	k.print, k.holder = keys.print(), keys.lease.value
 	if !keys.health.failed {
 		k.absorbHealth(keys.health, clock, now)
+		k.bearOut(now, life)
 	}
 	k.absorbDrain(keys.drain, now, moves)
 	if keys.lease.failed {

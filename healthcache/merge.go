@@ -46,6 +46,9 @@ type facts struct {
 	drain   drainOrder
 	used    time.Time // when a request last succeeded here
 	verdict verdict   // of the fleet, on an own Down
+	// borneOut is the "since" of the unfit state in the health key that an own
+	// probe found too.
+	borneOut time.Time
 }
 
 // base is the better of the pieces of evidence: what this instance saw itself
@@ -91,6 +94,7 @@ func merge(f facts, now time.Time, life time.Duration) (View, source) {
 		s.State, s.Since, s.Reason, src = Suspect, f.suspect.since, f.suspect.reason, fromRequest
 	}
 	v := View{Status: s, Contested: s.State == Down && f.contested(now, life)}
+	v.Hearsay = src == fromFleet && unfit(s.State) && !s.Since.Equal(f.borneOut)
 	if f.drain.stands(now) {
 		v.Drained, v.DrainReason = true, f.drain.reason
 		v.Status = f.drain.hide(s)
@@ -104,9 +108,12 @@ func suspectable(s State) bool {
 	return s == Up || s == Unknown || s == Busy || s == Draining
 }
 
+// unfit reports whether a shard in this state serves nobody.
+func unfit(s State) bool { return s == Down || s == ReadOnly || s == Misconfigured }
+
 // equal reports whether two views say the same.
 func (v View) equal(o View) bool {
 	return v.State == o.State && v.Reason == o.Reason && v.Alarm == o.Alarm && v.By == o.By && v.RTT == o.RTT && v.Falls == o.Falls &&
 		v.Since.Equal(o.Since) && v.CheckedAt.Equal(o.CheckedAt) &&
-		v.Contested == o.Contested && v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
+		v.Contested == o.Contested && v.Hearsay == o.Hearsay && v.Drained == o.Drained && v.DrainReason == o.DrainReason && slices.Equal(v.Nodes, o.Nodes)
 }

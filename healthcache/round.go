@@ -11,6 +11,7 @@ import (
 type round struct {
 	done       chan struct{} // closed when the round is over
 	checked    bool          // somebody asked by Check
+	brief      bool          // nobody asked by Check alone: the time of a suspicion is enough
 	confirming bool          // the probe that runs is the second one
 
 	// The probe that runs; timer is nil while none does.

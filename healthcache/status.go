@@ -71,6 +71,11 @@ type View struct {
 	// nothing. It is false as soon as a witness agrees, when nobody can answer,
 	// and whenever the fleet says down too.
 	Contested bool
+	// Hearsay reports that State is unfit (Down, ReadOnly or Misconfigured) by the
+	// health key's word alone: no probe of this instance has borne it out since
+	// the shard entered that state. Whoever would act for good on it should have
+	// it looked at first; see [Cache.Look].
+	Hearsay bool
 }
 
 // Snapshot is what this instance knows of every shard at one moment. It is

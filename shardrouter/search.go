@@ -311,10 +311,15 @@ func (s *search) served(ctx context.Context, l *Lease) {
 
 // mayBeOursAlone reports whether what speaks against a shard may be this
 // instance's trouble: its suspicion, once settled, was unfounded, or a witness
-// contradicts it.
+// contradicts it. Nor is anybody moved by hearsay: the shard is looked at, and
+// whoever comes after that goes by what was seen.
 func (s *search) mayBeOursAlone(ctx context.Context, shard string) bool {
 	ctx, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
 	v := s.r.health.Settle(ctx, shard)
+	if v.Hearsay {
+		s.r.health.Look(shard)
+		return true
+	}
 	return v.Contested || usable(v) && !drained(v)
 }

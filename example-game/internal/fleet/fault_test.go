@@ -167,22 +167,41 @@ func fill(t *testing.T, server *lab.MariaDBServer) (release func()) {
 	return release
 }
 
-// Whatever the health keys say, servers that answer serve.
+// Whatever the health keys say, servers that answer serve, and nobody is moved
+// by a lie: not when it is told of every shard, and not when it is told of one, by
+// an instance that has not used that shard lately.
 func TestHealthKeysThatLie(t *testing.T) {
 	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		about []string
+	}{
+		{"about all shards", shards},
+		{"about one shard", shards[:1]},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			hearLies(t, tc.about)
+		})
+	}
+}
+
+func hearLies(t *testing.T, about []string) {
 	f := newFleet(t, plan{})
-	players := []*player{f.join(0), f.join(1), f.join(2)}
+	players, _ := f.settle(2, "server_1")
+	before := routes(players)
+	<-time.After(4 * interval) // nobody has seen anything lately but the prober
 	met := newTally()
 	for end := time.Now().Add(8 * interval); time.Now().Before(end); {
 		lies := map[string]string{}
-		for _, shard := range shards {
+		for _, shard := range about {
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 			lies["db:health:"+shard] = fmt.Sprintf(`{"state":"down","since":%q,"checked_at":%q,"by":"liar"}`, now, now)
 		}
 		if err := f.rdb.MSet(t.Context(), lies).Err(); err != nil {
 			t.Fatal(err)
 		}
-		f.rdb.Publish(t.Context(), "db:changes", strings.Join(shards, " "))
+		f.rdb.Publish(t.Context(), "db:changes", strings.Join(about, " "))
 		for i := range f.games {
 			for _, p := range players {
 				met.add(p.me(i))
@@ -190,7 +209,15 @@ func TestHealthKeysThatLie(t *testing.T) {
 		}
 	}
 	met.allServed(t)
+	stayed(t, players, before)
+	if met.shards["server_1"] == 0 {
+		t.Errorf("nobody looked for the truth: %v", met)
+	}
 	f.ready()
+	for i := range f.games {
+		lab.Eventually(t, soon, "everybody plays at home", func() bool { return players[0].me(i).shard == "server_1" })
+	}
+	stayed(t, players, before)
 }
 
 // A server that closes idle connections is not dead, and no request notices.
