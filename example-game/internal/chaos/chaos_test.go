@@ -3,12 +3,11 @@ package chaos_test
 import (
 	"cmp"
 	"database/sql"
-	"encoding/json"
 	"flag"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,21 +167,8 @@ func inSync(db *sql.DB) bool {
 // allUp reports whether the game would use every shard.
 func (w *world) allUp(t *testing.T) bool {
 	t.Helper()
-	res, err := http.Get(w.game.AdminURL() + "/shards")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	var shards []struct{ State string }
-	if err := json.NewDecoder(res.Body).Decode(&shards); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range shards {
-		if s.State != "up" {
-			return false
-		}
-	}
-	return len(shards) == len(w.nodes)
+	shards := shardsOf(t, w.game)
+	return len(shards) == len(w.nodes) && !slices.ContainsFunc(shards, listed.out)
 }
 
 // audit compares the rows of every node with what the players were told.

@@ -57,6 +57,15 @@ func (c *Crowd) Book() *Book { return c.book }
 // Shard returns the shard that last served a player who is chosen at random.
 func (c *Crowd) Shard() string { return *c.players[c.rand.IntN(len(c.players))].shard.Load() }
 
+// Shards counts the players by the shard that last served them.
+func (c *Crowd) Shards() map[string]int {
+	counts := map[string]int{}
+	for _, p := range c.players {
+		counts[*p.shard.Load()]++
+	}
+	return counts
+}
+
 // Play lets everybody play while meanwhile runs, and returns what they met
 // when each has the answer to the last request.
 func (c *Crowd) Play(meanwhile func()) Score {

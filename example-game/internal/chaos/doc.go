@@ -30,6 +30,11 @@
 // or whose only node is restarted. Nobody has another shard to go to, so that
 // all wait, and nobody fails.
 //
+// # Shards that come and go
+//
+// The same crowd plays on shards that a file names, and the file changes: shards
+// are added and removed, and change their weights and groups.
+//
 // To run twenty rounds of each fault and write the table of docs/chaos.md:
 //
 //	make chaos

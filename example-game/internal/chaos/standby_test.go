@@ -2,11 +2,9 @@ package chaos_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"flag"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"testing"
 	"time"
 
@@ -148,17 +146,9 @@ func (s *soleShard) play(t *testing.T, name string, dsnAt func(addr string) stri
 func (s *soleShard) awaitUp(t *testing.T) (writer string) {
 	t.Helper()
 	lab.Eventually(t, syncTimeout, "the game uses its shard", func() bool {
-		res, err := http.Get(s.game.AdminURL() + "/shards")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = res.Body.Close() }()
-		var shards []struct{ State, Writer string }
-		if json.NewDecoder(res.Body).Decode(&shards) != nil || len(shards) != 1 || shards[0].State != "up" {
-			return false
-		}
+		shards := shardsOf(t, s.game)
 		writer = shards[0].Writer
-		return true
+		return !shards[0].out()
 	})
 	return writer
 }
