@@ -139,6 +139,10 @@ func validateShards(shards []string) error {
 // life is how long knowledge counts after it was gained.
 func (cfg Config) life() time.Duration { return 3 * cfg.Interval }
 
+// late is for how long after a new generation of the fleet's keys began an
+// instance writes the drains again that it knows from the one before.
+func (cfg Config) late() time.Duration { return 10 * cfg.Interval }
+
 // refreshTimeout bounds one exchange with Redis.
 func (cfg Config) refreshTimeout() time.Duration { return min(cfg.Interval, maxRefreshTimeout) }
 

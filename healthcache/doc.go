@@ -147,7 +147,7 @@
 //     record, with the old date of the state. The key of the fleet's generation is
 //     gone too, which tells that the drains were lost and not ended: those last
 //     seen are written again with what is left of their time. An instance that
-//     comes later than three intervals finds a generation that is not new, and
+//     comes later than ten intervals finds a generation that is not new, and
 //     believes what it finds. A drain key alone that is missing was deleted.
 //   - Hints do not get through: everything takes up to an interval.
 //   - This process is paused: its lease ends and another instance takes it.

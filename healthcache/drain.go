@@ -88,7 +88,7 @@ func (f *fleet) restore(ctx context.Context, generation string, drains []lost) (
 			}
 		}
 		keys := []string{drainKey(d.shard), restoredKey(d.shard)}
-		n, err := restoreScript.Run(ctx, f.client, keys, d.reason, left.Milliseconds(), generation, f.ttl.Milliseconds()).Int()
+		n, err := restoreScript.Run(ctx, f.client, keys, d.reason, left.Milliseconds(), generation, f.late.Milliseconds()).Int()
 		if err != nil {
 			return restored, err
 		}

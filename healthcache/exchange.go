@@ -33,6 +33,9 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 			continue // not watched any more
 		}
 		read = append(read, k)
+		if r.generation != b.inbox.generation {
+			keys.drain.failed = keys.drain.failed || !keys.drain.exists
+		}
 		was := k.fleet.status.State
 		k.absorb(keys, redis, now, b.cfg.life(), b.token, moves[shard])
 		b.announceLocked(k)

@@ -13,6 +13,7 @@ type fleet struct {
 	client redis.UniversalClient
 	token  string // of this instance, and of its leases
 	ttl    time.Duration
+	late   time.Duration // for how long it is kept which lost drains were written again
 	// ledger takes in what each beat brings.
 	ledger *ledger
 }
@@ -26,7 +27,7 @@ func newFleet(client redis.UniversalClient, token string, cfg Config, l *ledger)
 	if single, ok := client.(*redis.Client); ok {
 		client = single.WithTimeout(cfg.refreshTimeout())
 	}
-	return &fleet{client: client, token: token, ttl: cfg.life(), ledger: l}
+	return &fleet{client: client, token: token, ttl: cfg.life(), late: 2 * cfg.late(), ledger: l}
 }
 
 // single reports whether all keys lie on one server, so that one command may

@@ -82,9 +82,7 @@ func TestDrainsSurviveAFlush(t *testing.T) {
 		t.Error("nobody logged it")
 	}
 	for _, in := range []instance{one, two, three} {
-		if states, _ := in.seen.states("a"); strings.Count(words(states), "draining") != 1 {
-			t.Errorf("went through %v", states)
-		}
+		in.neverUndrained(t, "a")
 	}
 	until(t, soon, "the fleet is whole again", func() bool { return stored(t, rdb, "a").State == hc.Draining })
 
@@ -95,6 +93,17 @@ func TestDrainsSurviveAFlush(t *testing.T) {
 	until(t, soon, "some time later", func() bool { return one.count("b")+two.count("b")+three.count("b") >= before+5 })
 	if n := rdb.Exists(t.Context(), "db:drain:a").Val(); n != 0 {
 		t.Error("an ended drain came back")
+	}
+}
+
+// neverUndrained fails the test if a shard that was drained was up afterwards. On
+// a busy machine its record may end before it is written again: then it is
+// unknown for a moment, and drained all the same.
+func (in instance) neverUndrained(t *testing.T, shard string) {
+	t.Helper()
+	states, _ := in.seen.states(shard)
+	if _, after, _ := strings.Cut(words(states), "draining"); strings.Contains(after, "up") {
+		t.Errorf("went through %v", states)
 	}
 }
 
@@ -151,7 +160,7 @@ func TestADrainsEnd(t *testing.T) {
 	_, rdb := mini(t)
 	one, two := join(t, rdb, "one"), join(t, rdb, "two")
 	until(t, soon, "all know", func() bool { return one.is("a", hc.Up)() && two.is("a", hc.Up)() })
-	put(t, rdb, "db:drain:a", "short", 5*tick)
+	put(t, rdb, "db:drain:a", "short", 15*tick)
 	until(t, soon, "all obey", drained("a", one, two))
 	until(t, soon, "until its end", undrained("a", one, two))
 }

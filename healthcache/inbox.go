@@ -147,7 +147,7 @@ func (b *board) summonLocked(asked []string, now time.Time) (unknown []string) {
 // moment ago: an instance that comes late to a new generation finds there what
 // has been ordered since.
 func (b *board) lostLocked(p pulse, now time.Time) []lost {
-	if p.now.Sub(born(p.generation)) > b.cfg.life() {
+	if p.now.Sub(born(p.generation)) > b.cfg.late() {
 		return nil
 	}
 	var drains []lost

@@ -30,6 +30,8 @@ type reading struct {
 	shards  map[string]keyset
 	foreign map[string]cell // health keys of shards that are not watched here
 	clock   time.Time       // Redis's; zero where it could not be had
+	// generation is that of the fleet's keys, as they were at that moment.
+	generation string
 }
 
 // read looks at the keys of shards, and at the health keys of foreign ones, in
@@ -45,18 +47,22 @@ func (f *fleet) read(ctx context.Context, shards, foreign []string, clock time.T
 }
 
 func (f *fleet) readKeys(ctx context.Context, shards, foreign []string, clock time.Time) (reading, error) {
-	keys := make([]string, 0, 3*len(shards)+len(foreign))
+	keys := make([]string, 0, 3*len(shards)+len(foreign)+1)
 	for _, s := range shards {
 		keys = append(keys, healthKey(s), drainKey(s), leaseKey(s))
 	}
 	for _, s := range foreign {
 		keys = append(keys, healthKey(s))
 	}
+	keys = append(keys, generationKey)
 	cells, now, err := f.readCells(ctx, keys)
 	if clock.IsZero() {
 		clock = now
 	}
-	r := reading{shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign)), clock: clock}
+	r := reading{
+		shards: make(map[string]keyset, len(shards)), foreign: make(map[string]cell, len(foreign)),
+		clock: clock, generation: cells[len(cells)-1].value,
+	}
 	read := 0
 	count := func(c cell) {
 		if !c.failed {
