@@ -75,18 +75,22 @@ func newInstancesBy(t *testing.T, n int, client func() redis.UniversalClient) *i
 
 func (f *instances) router(t *testing.T, rdb redis.UniversalClient, dsn string) *shardrouter.Router {
 	t.Helper()
-	r, err := shardrouter.New(shardrouter.Config{
-		Redis:          rdb,
-		HealthInterval: 200 * time.Millisecond,
-		HoldTimeout:    time.Minute,
-		Logger:         slog.New(slog.NewTextHandler(&f.log, nil)),
-		Shards:         []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(dsn), MaxConns: 10}},
-	})
+	r, err := shardrouter.New(f.config(rdb, dsn))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
 	return r
+}
+
+func (f *instances) config(rdb redis.UniversalClient, dsn string) shardrouter.Config {
+	return shardrouter.Config{
+		Redis:          rdb,
+		HealthInterval: 200 * time.Millisecond,
+		HoldTimeout:    time.Minute,
+		Logger:         slog.New(slog.NewTextHandler(&f.log, nil)),
+		Shards:         []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(dsn), MaxConns: 10}},
+	}
 }
 
 // writesTo waits until a router's connections go to the node at addr.
