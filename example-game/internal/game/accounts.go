@@ -52,7 +52,7 @@ func (g *Game) reserve(ctx context.Context, w http.ResponseWriter, p player) (ma
 	if err != nil {
 		return "", err
 	}
-	if isPending(holder) {
+	if holder.running {
 		return "", errNameTaken
 	}
 	at, err := g.locate(ctx, p)
@@ -63,10 +63,10 @@ func (g *Game) reserve(ctx context.Context, w http.ResponseWriter, p player) (ma
 		return "", errNameTaken
 	case errors.Is(err, errUnreachable):
 		return "", err
-	case !isNobody(err, holder):
+	case !isNobody(err, holder.by):
 		return "", errNameTaken // by rows that cannot be read now
 	}
-	mark, err = g.roster.claim(ctx, p, holder)
+	mark, err = g.roster.claim(ctx, p, holder.by)
 	if err == nil && mark == "" {
 		return "", errNameTaken
 	}
@@ -135,7 +135,7 @@ func (g *Game) verify(ctx context.Context, w http.ResponseWriter, p player, pass
 		return found{}, err
 	case ok:
 		return at, nil
-	case searchErr == nil, isNobody(searchErr, holder):
+	case searchErr == nil, isNobody(searchErr, holder.by):
 		return found{}, errCredentials
 	case errors.Is(searchErr, errUnreachable):
 		return found{}, searchErr

@@ -14,7 +14,14 @@ func NewRoster(rdb redis.UniversalClient) Roster { return Roster{roster{rdb}} }
 func of(name string) player { return player{"default", name} }
 
 func (r Roster) Holder(ctx context.Context, name string) (string, error) {
-	return r.r.holder(ctx, of(name))
+	h, err := r.r.holder(ctx, of(name))
+	return h.by, err
+}
+
+// Running reports whether a registration of the name may still end.
+func (r Roster) Running(ctx context.Context, name string) bool {
+	h, err := r.r.holder(ctx, of(name))
+	return err == nil && h.running
 }
 
 func (r Roster) Claim(ctx context.Context, name, before string) (string, error) {

@@ -108,7 +108,7 @@ func (g *Game) noRecipient(ctx context.Context, to player) error {
 	if errors.Is(err, errIncomplete) && rosterErr != nil {
 		return rosterErr
 	}
-	if isNobody(err, holder) {
+	if isNobody(err, holder.by) {
 		return errNoRecipient
 	}
 	return errors.Join(errRecipientElsewhere, err)

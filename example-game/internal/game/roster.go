@@ -11,10 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pendingFor is how long a name is kept for a registration that does not end,
-// because the process died or because nobody knows whether the row was
-// written. It is far longer than a registration takes.
-const pendingFor = 2 * time.Minute
+const (
+	// pendingFor is how long a registration counts as running. It is far longer
+	// than a registration takes.
+	pendingFor = 2 * time.Minute
+	// markLife is how long a registration is remembered that did not end,
+	// because the process died or because nobody knows whether the row was
+	// written. Meanwhile the name is free only if every shard of its realm says
+	// that it has no such row.
+	markLife = 30 * 24 * time.Hour
+)
 
 // errRoster: Redis could not say whether a name is free.
 var errRoster = errors.New("game: roster unavailable")
@@ -41,20 +47,28 @@ return 1`)
 
 func (r roster) key(p player) string { return "game:name:" + p.String() }
 
-// holder returns what is noted for a name: "" for nothing, a shard, or a mark.
-func (r roster) holder(ctx context.Context, p player) (string, error) {
-	v, err := r.rdb.Get(ctx, r.key(p)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", fmt.Errorf("%w: %w", errRoster, err)
+// holding is what is noted for a name.
+type holding struct {
+	by      string // "" for nobody, a shard, or a mark
+	running bool   // the mark is of a registration that may still end
+}
+
+// holder returns what is noted for a name.
+func (r roster) holder(ctx context.Context, p player) (holding, error) {
+	pipe := r.rdb.Pipeline()
+	by, left := pipe.Get(ctx, r.key(p)), pipe.PTTL(ctx, r.key(p))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return holding{}, fmt.Errorf("%w: %w", errRoster, err)
 	}
-	return v, nil
+	mark := strings.HasPrefix(by.Val(), pending)
+	return holding{by.Val(), mark && left.Val() > markLife-pendingFor}, nil
 }
 
 // claim reserves a name for one registration, if what is noted is still
 // before. It returns the mark; "" when somebody else was faster.
 func (r roster) claim(ctx context.Context, p player, before string) (mark string, err error) {
 	mark = pending + rand.Text()
-	n, err := swap.Run(ctx, r.rdb, []string{r.key(p)}, before, mark, pendingFor.Milliseconds()).Int()
+	n, err := swap.Run(ctx, r.rdb, []string{r.key(p)}, before, mark, markLife.Milliseconds()).Int()
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errRoster, err)
 	}
@@ -75,5 +89,3 @@ func (r roster) keep(ctx context.Context, p player, shard string) {
 func (r roster) drop(ctx context.Context, p player, mark string) {
 	_ = swap.Run(ctx, r.rdb, []string{r.key(p)}, mark, "", 1).Err()
 }
-
-func isPending(holder string) bool { return strings.HasPrefix(holder, pending) }

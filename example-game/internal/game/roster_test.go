@@ -69,12 +69,19 @@ func TestANameIsKeptDroppedOrForgotten(t *testing.T) {
 		t.Errorf("dropped, and held by %q", h)
 	}
 
-	if _, err := r.Claim(ctx, "ann", ""); err != nil {
-		t.Fatal(err)
+	if mark, err = r.Claim(ctx, "ann", ""); err != nil || !r.Running(ctx, "ann") {
+		t.Fatalf("claimed anew: %q, %v", mark, err)
 	}
 	server.FastForward(3 * time.Minute)
+	if h := holder(t, r, "ann"); h != mark || r.Running(ctx, "ann") {
+		t.Errorf("a registration that did not end: noted %q, running: %v; the row may be on a shard that is down", h, r.Running(ctx, "ann"))
+	}
+	if again, err := r.Claim(ctx, "ann", mark); again == "" || err != nil {
+		t.Errorf("a name that no shard has cannot be had again: %v", err)
+	}
+	server.FastForward(31 * 24 * time.Hour)
 	if h := holder(t, r, "ann"); h != "" {
-		t.Errorf("a registration that did not end keeps the name: %q", h)
+		t.Errorf("a registration that did not end keeps the name for good: %q", h)
 	}
 
 	r.Keep(ctx, "ann", "server_1")
