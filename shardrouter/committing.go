@@ -103,7 +103,9 @@ func (sc *sqlScanner) endsTransaction() bool {
 			word = upper(sc.keyword())
 		}
 		return word != "TO" // a savepoint
-	case "CREATE", "DROP":
+	case "CREATE":
+		return upper(sc.keyword()) != "TEMPORARY" || upper(sc.keyword()) != "TABLE" // a sequence commits
+	case "DROP":
 		return upper(sc.keyword()) != "TEMPORARY"
 	case "LOAD":
 		return upper(sc.keyword()) == "INDEX"
@@ -113,19 +115,40 @@ func (sc *sqlScanner) endsTransaction() bool {
 	return false
 }
 
-// setsTransaction reports whether a SET ends the transaction: that of
-// autocommit or a password.
+// setsTransaction reports whether a SET ends the transaction: that of autocommit,
+// or one that writes the tables of accounts, at whatever place of its list.
 func (sc *sqlScanner) setsTransaction() bool {
+	at := sc.i
+	defer func() { sc.i = at }()
 	rest := strings.ToUpper(sc.s[sc.i:])
 	if strings.Contains(rest, "AUTOCOMMIT") {
 		return true
 	}
-	at := sc.i
-	if strings.EqualFold(sc.keyword(), "PASSWORD") {
-		return true
+	for first, depth := true, 0; ; {
+		word, symbol := sc.next()
+		switch {
+		case word == "" && symbol == 0, symbol == ';':
+			// With a backslash in a string, the list may go on where it seems quoted.
+			return sc.backslash && (strings.Contains(rest, "PASSWORD") || strings.Contains(rest, "ROLE"))
+		case first && word != "" && sc.setsAccount(word):
+			return true
+		case symbol == '(':
+			depth++
+		case symbol == ')':
+			depth--
+		}
+		first = symbol == ',' && depth == 0
 	}
-	sc.i = at
-	return false
+}
+
+// setsAccount reports whether a setting that begins with word is that of an
+// account: PASSWORD or DEFAULT ROLE, or what may be either, since a byte that is
+// not ASCII is white space in some character sets.
+func (sc *sqlScanner) setsAccount(word string) bool {
+	at := sc.i
+	defer func() { sc.i = at }()
+	return !ascii(word) || strings.EqualFold(word, "PASSWORD") ||
+		strings.EqualFold(word, "DEFAULT") && strings.EqualFold(sc.keyword(), "ROLE")
 }
 
 // keyword returns the next word, unless a statement ends before it.

@@ -121,7 +121,9 @@ func (sc *sqlScanner) skipBlank() {
 		switch {
 		case rest[0] <= ' ':
 			sc.i++
-		case rest[0] == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
+		case rest[0] == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' ' || rest[2] > '~'):
+			// Which bytes outside of ASCII begin a comment depends on the character set.
+			sc.hidden = sc.hidden || rest[0] == '-' && len(rest) > 2 && rest[2] > '~'
 			sc.skipPast("\n")
 		case strings.HasPrefix(rest, "/*"):
 			sc.hidden = sc.hidden || strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!")
