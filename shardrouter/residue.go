@@ -19,7 +19,8 @@ func leavesResidue(query string) bool {
 		if object == "OR" && upper(sc.word()) == "REPLACE" {
 			object = upper(sc.word())
 		}
-		if object == "" || object == "TEMPORARY" {
+		switch object {
+		case "", "TEMPORARY", "DATABASE", "SCHEMA": // without its database, a connection has none
 			return true
 		}
 	default:

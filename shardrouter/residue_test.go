@@ -41,6 +41,8 @@ func TestLeavesResidue(t *testing.T) {
 		{"SELECT @g := gold FROM players", "a variable", true},
 		{"SELECT @'g' := 1", "a quoted variable", true},
 		{"CREATE TEMPORARY TABLE t (n INT)", "a temporary table", true},
+		{"DROP DATABASE game", "the connection has no database any more", true},
+		{"DROP SCHEMA IF EXISTS game", "the connection has no database any more", true},
 		{"create or replace temporary table t (n int)", "a temporary table", true},
 		{"CREATE /* x */ TEMPORARY TABLE t (n INT)", "a temporary table", true},
 		{"SELECT 1; SET @v = 1", "a second statement", true},
