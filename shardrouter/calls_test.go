@@ -22,6 +22,32 @@ var callers = map[string]func(ctx context.Context, tx *sql.Tx, query string) err
 		}
 		return errors.Join(rows.Err(), rows.Close())
 	},
+	"Query, to the end": func(ctx context.Context, tx *sql.Tx, query string) error {
+		rows, err := tx.QueryContext(ctx, query)
+		return readToEnd(rows, err)
+	},
+	"prepared Query, to the end": func(ctx context.Context, tx *sql.Tx, query string) error {
+		stmt, err := tx.PrepareContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer stmt.Close()
+		rows, err := stmt.QueryContext(ctx)
+		return readToEnd(rows, err)
+	},
+}
+
+// readToEnd reads all results of a query that ended with err.
+func readToEnd(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for more := true; more; more = rows.NextResultSet() {
+		for rows.Next() {
+		}
+	}
+	return rows.Err()
 }
 
 // A procedure may end the transaction in which it is called, and succeed. Nothing
@@ -40,6 +66,9 @@ func TestProcedureThatEndsItsTransaction(t *testing.T) {
 		{"makes a table", "CREATE TABLE made (n INT);", true, false, 1},
 		{"stays inside", "INSERT INTO tx VALUES (2);", false, false, 3},
 		{"fails inside", "INSERT INTO tx VALUES (2); SIGNAL SQLSTATE '45000';", false, true, 3},
+		{"commits between two results", "SELECT 1; INSERT INTO tx VALUES (2); COMMIT; SELECT 2;", true, false, 2},
+		{"commits behind its result", "SELECT 1; COMMIT;", true, false, 1},
+		{"has results", "SELECT 1; INSERT INTO tx VALUES (2); SELECT 2;", false, false, 3},
 		{"has a savepoint", "SAVEPOINT s; INSERT INTO tx VALUES (2); ROLLBACK TO s;", false, false, 2},
 	}
 	f := newFleet(t, 1)

@@ -146,14 +146,28 @@ func (r *serverRows) step(err *error) {
 	if p := recover(); p != nil {
 		*err = r.conn.broken(p)
 	}
-	switch {
-	case *err == nil:
-	case errors.Is(*err, io.EOF):
+	if errors.Is(*err, io.EOF) {
 		r.read = !r.HasNextResultSet()
+		if r.read && r.conn.tx.marked {
+			*err = r.endOfCall()
+		}
+	}
+	switch {
+	case *err == nil, errors.Is(*err, io.EOF):
 	default:
 		r.conn.note(*err)
 		r.tell(err)
 	}
+}
+
+// endOfCall is io.EOF, or that what gave the rows has ended the transaction; see
+// stillIn. It comes with the end of the rows, since database/sql drops the error
+// of a Close behind that. The driver takes another statement once they are closed.
+func (r *serverRows) endOfCall() error {
+	if err := r.conn.stillIn(context.Background(), r.mysqlRows.Close()); err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // tell has an error in the midst of the rows say what it leaves open.
