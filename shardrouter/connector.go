@@ -40,6 +40,8 @@ type node struct {
 	manners atomic.Int32
 	// member is what it said when it was last asked; nil: it never was.
 	member atomic.Pointer[membership]
+	// leavesOpen is what it last said of its settings; see settingsThatCommit.
+	leavesOpen atomic.Bool
 	// multi: a connection takes several statements at once.
 	multi bool
 	texts *texts
@@ -155,6 +157,9 @@ func (c *connector) meet(ctx context.Context, conn *serverConn, w *writer) error
 	if err != nil {
 		return err
 	}
+	if err := conn.closeTransactions(ctx, in.leavesOpen); err != nil {
+		return err
+	}
 	conn.peer = in.peer
 	if !conn.wire.isThread(in.peer.thread) {
 		conn.peer.thread = 0 // by which nobody is to be ended
@@ -169,6 +174,16 @@ func (c *connector) meet(ctx context.Context, conn *serverConn, w *writer) error
 	if err == nil && role != rolePrimary {
 		err = errNotWritable
 	}
+	return err
+}
+
+// closeTransactions has a server that leaves transactions open commit every
+// statement, and begin no transaction by itself.
+func (c *serverConn) closeTransactions(ctx context.Context, leavesOpen bool) error {
+	if !leavesOpen {
+		return nil
+	}
+	_, err := c.mysqlConn.ExecContext(ctx, settingsThatCommit, nil)
 	return err
 }
 

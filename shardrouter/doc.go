@@ -201,6 +201,8 @@
 //
 // Rows are purged when they are older than Config.OutcomeRetention, by one
 // instance of the fleet at a time: db:purge:<shard> in Redis is whose turn it is.
+// Their age is told by the database's clock alone. Where two fleets use one
+// database, the shorter retention counts for both.
 //
 // A server that has not noticed the loss of a connection keeps the locks of its
 // transaction. Its thread is ended before the body runs again there, unless the

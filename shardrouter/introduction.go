@@ -13,6 +13,7 @@ import (
 // introduction is what a fresh connection's server says of itself.
 type introduction struct {
 	readOnly, galera bool
+	leavesOpen       bool   // see settingsThatCommit
 	clusterName      string // of a Galera member
 	groupName        string // of a member of a group of MySQL group replication
 	peer             peer
@@ -66,18 +67,29 @@ var (
 	askServerUUID  = question{"@@global.server_uuid", func(in *introduction, v driver.Value) { in.who.server = text(v) }}
 	askMariaDBGTID = question{"@@global.gtid_current_pos", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
 	askMySQLGTID   = question{"@@global.gtid_executed", func(in *introduction, v driver.Value) { in.who.gtid = text(v) }}
+	askCommits     = question{"CONCAT(@@autocommit, @@completion_type)", func(in *introduction, v driver.Value) {
+		in.leavesOpen = text(v) != "1NO_CHAIN" && text(v) != "10"
+	}}
 )
 
 // introductions are the queries for it, the most telling first: for MariaDB
 // with Galera, for MySQL with group replication, for MySQL without, for servers
-// that know neither's variables, and for those that only speak the protocol.
+// that know neither's variables, or fewer still, and for those that only speak the
+// protocol.
 var introductions = [...][]question{
-	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askGalera, askClusterName},
-	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askGroupName},
-	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID},
+	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askCommits, askGalera, askClusterName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits, askGroupName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits},
+	{askReadOnly, askThread, askLife, askCommits},
 	{askReadOnly, askThread, askLife},
 	{askReadOnly},
 }
+
+// settingsThatCommit are for the connections of a server that is set up to leave a
+// transaction open behind a statement, or behind COMMIT (autocommit,
+// completion_type). It would go on under the next holder of the connection, and
+// what a statement was told to have written would be gone with the connection.
+const settingsThatCommit = "SET autocommit=1, completion_type=0"
 
 // introduce asks a fresh connection's server who it is, in one query from the
 // second time on.
@@ -88,6 +100,7 @@ func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (intro
 			n.manners.Store(int32(i))
 			kind := in.membership()
 			n.member.Store(&kind)
+			n.leavesOpen.Store(in.leavesOpen)
 			return in, nil
 		}
 		if !notUnderstood(err) || i == len(introductions)-1 {

@@ -49,6 +49,9 @@ func (p *pool) markerConn(ctx context.Context) (*markerConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := conn.closeTransactions(ctx, w.node.leavesOpen.Load()); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	return &markerConn{conn, p.name, p.markers}, nil
 }
 
