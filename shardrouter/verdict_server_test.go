@@ -135,8 +135,9 @@ func TestClassifyRefusals(t *testing.T) {
 		if i > 12 {
 			t.Fatal("the server never gets full")
 		}
-		if full = connect(t, server.DSN()); full == nil {
-			grab(t, app)
+		var conn *sql.Conn
+		if conn, full = app.Conn(t.Context()); full == nil {
+			t.Cleanup(func() { _ = conn.Close() })
 			continue
 		}
 		seen{"full", full, shardrouter.OnConnect, 1040, shardrouter.VerdictBusy}.check(t)
