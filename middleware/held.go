@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/felixge/httpsnoop"
@@ -11,6 +12,7 @@ import (
 // connection is lost. Every other goes out as the handler writes it.
 type held struct {
 	status int
+	header http.Header // as it was when the handler gave its status
 	body   []byte
 	// report tells of the refusal that the answer is, if it is one of
 	// WriteError, once it goes out.
@@ -21,7 +23,7 @@ type held struct {
 // reports whether it did. A second status is ignored, as net/http does.
 func (a *answer) hold(status int) bool {
 	if a.held == nil && a.mayHold(status) {
-		a.held = &held{status: status}
+		a.held = &held{status: status, header: a.base.Header().Clone()}
 	}
 	return a.held != nil
 }
@@ -44,10 +46,23 @@ func (a *answer) pass() {
 		h.report()
 	}
 	a.announce()
-	a.base.WriteHeader(h.status)
+	a.writeHeld(h)
 	if len(h.body) > 0 {
 		_, _ = a.base.Write(h.body) // a client that is gone is no trouble
 	}
+}
+
+// writeHeld sends on a header. What the handler has set since comes too late for
+// it, as with net/http, and may be a trailer.
+func (a *answer) writeHeld(h *held) {
+	header := a.base.Header()
+	late := header.Clone()
+	clear(header)
+	maps.Copy(header, h.header)
+	a.nameShard()
+	a.base.WriteHeader(h.status)
+	clear(header)
+	maps.Copy(header, late)
 }
 
 // push and enableFullDuplex are steps that cannot be taken back.

@@ -127,3 +127,35 @@ func TestReplayWebSocket(t *testing.T) {
 		})
 	}
 }
+
+// An answer that was held back has the header that the handler gave it, and its
+// trailers.
+func TestHeldAnswerKeepsItsHeader(t *testing.T) {
+	tw := failing(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Sum")
+		w.Header().Set("X-Early", "early")
+		w.WriteHeader(http.StatusBadGateway)
+		w.Header().Del("X-Early")
+		w.Header().Set("X-Late", "late")
+		w.Header().Set("X-Sum", "sum")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+	})
+	res, err := http.Get(tw.serve(tw.ServeHTTP).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"X-Early": "early", "X-Late": "", "X-Sum": ""} {
+		if got := res.Header.Get(name); got != want {
+			t.Errorf("header %s: %q, want %q", name, got, want)
+		}
+	}
+	if got := res.Trailer.Get("X-Sum"); got != "sum" {
+		t.Errorf("trailer: %q", got)
+	}
+}
