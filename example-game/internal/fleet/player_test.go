@@ -164,9 +164,21 @@ type tally struct {
 	shards   map[string]int
 	waits    []time.Duration
 	bad      []answer // everything but 200
+	// switches counts, by player, the answers from another shard than the answer
+	// before; see play.
+	switches map[string]int
 }
 
-func newTally() *tally { return &tally{statuses: map[int]int{}, shards: map[string]int{}} }
+func newTally() *tally {
+	return &tally{statuses: map[int]int{}, shards: map[string]int{}, switches: map[string]int{}}
+}
+
+// switched notes that a player was served by another shard than before.
+func (c *tally) switched(player string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.switches[player]++
+}
 
 func (c *tally) add(a answer) answer {
 	c.mu.Lock()
@@ -215,13 +227,18 @@ func play(players []*player, pause time.Duration) (stop func() *tally) {
 	var wg sync.WaitGroup
 	for n, p := range players {
 		wg.Go(func() {
+			last := ""
 			for turn := n; ; turn++ {
 				select {
 				case <-done:
 					return
 				case <-time.After(pause):
 				}
-				c.add(p.me(turn % len(p.f.games)))
+				a := c.add(p.me(turn % len(p.f.games)))
+				if last != "" && a.shard != last {
+					c.switched(p.name)
+				}
+				last = a.shard
 			}
 		})
 	}
