@@ -57,6 +57,9 @@ func TestPurge(t *testing.T) {
 		"INSERT INTO shardhop_outcomes (id, created) SELECT UNHEX(SHA2(seq, 256)), UNIX_TIMESTAMP() - 3600 FROM seq_1_to_3000",
 		"INSERT INTO shardhop_outcomes (id, created) SELECT UNHEX(SHA2(seq, 256)), UNIX_TIMESTAMP() + 3600 FROM seq_3001_to_4000")
 	rdb := lab.Redis(t).Client()
+	if err := rdb.Set(t.Context(), "db:purge:server_1", "nobody, for good", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		start(t, shardrouter.Config{
 			Shards: []shardrouter.Shard{

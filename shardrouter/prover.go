@@ -82,7 +82,7 @@ func (v *prover) beat(ctx context.Context, group string, ring []string) {
 	if err == nil && last != nil {
 		v.learn(group, last)
 	}
-	ours, errTurn := rdb.SetNX(ctx, turnKey(group), v.router.cfg.Instance, v.router.cfg.HealthInterval).Result()
+	ours, errTurn := takeTurn(ctx, rdb, turnKey(group), v.router.cfg.Instance, v.router.cfg.HealthInterval)
 	if err := errors.Join(err, errTurn); err != nil || !ours {
 		return
 	}
@@ -93,10 +93,13 @@ func (v *prover) beat(ctx context.Context, group string, ring []string) {
 	}
 }
 
+// maxProof is longer than any proof, in bytes. No more of one is fetched.
+const maxProof = 1 << 20
+
 // fetchProof reads what another instance found; nil: nothing that counts.
 func fetchProof(ctx context.Context, rdb redis.Cmdable, key string) (*markerProof, error) {
-	encoded, err := rdb.Get(ctx, key).Bytes()
-	if errors.Is(err, redis.Nil) {
+	encoded, err := rdb.GetRange(ctx, key, 0, maxProof).Bytes()
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return nil, nil
 	}
 	if err != nil {

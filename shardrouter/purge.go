@@ -65,7 +65,7 @@ func (g *purger) isOurTurn(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.interval())
 	defer cancel()
-	took, err := rdb.SetNX(ctx, purgeKey(g.pool.name), g.router.cfg.Instance, g.interval()/2).Result()
+	took, err := takeTurn(ctx, rdb, purgeKey(g.pool.name), g.router.cfg.Instance, g.interval()/2)
 	return err == nil && took
 }
 
