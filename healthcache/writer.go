@@ -129,6 +129,10 @@ func (f *fleet) moveWriter(ctx context.Context, shard, value string, to Writer, 
 // somebody else.
 const maxWriterBytes = 4 << 10
 
+// maxEpoch is more moves than there can have been. After the last number that
+// fits there would be none to count on with.
+const maxEpoch = 1 << 53
+
 // decodeWriter reads the value of a writer's key. Anything that this library
 // would not have written is an error.
 func decodeWriter(value string) (Writer, error) {
@@ -139,8 +143,8 @@ func decodeWriter(value string) (Writer, error) {
 	if err := json.Unmarshal([]byte(value), &w); err != nil {
 		return Writer{}, fmt.Errorf("%w: %w", errForeign, err)
 	}
-	if w.Addr == "" || w.Epoch == 0 {
-		return Writer{}, fmt.Errorf("%w: no address or no epoch", errForeign)
+	if w.Addr == "" || w.Epoch == 0 || w.Epoch > maxEpoch {
+		return Writer{}, fmt.Errorf("%w: no address, or epoch %d", errForeign, w.Epoch)
 	}
 	return w, nil
 }

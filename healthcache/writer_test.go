@@ -82,7 +82,7 @@ func TestWriterMovesByCompareAndSet(t *testing.T) {
 
 // What is no record of a writer says nothing, and can be replaced.
 func TestForeignWriterRecord(t *testing.T) {
-	for _, value := range []string{"\x00{", `{"addr":"a:3306"}`, `{"epoch":7}`} {
+	for _, value := range []string{"\x00{", `{"addr":"a:3306"}`, `{"epoch":7}`, `{"addr":"b:3306","epoch":18446744073709551615}`} {
 		rdb := lab.Redis(t).Client()
 		rdb.Set(t.Context(), "db:writer:s1", value, 0)
 		c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
@@ -93,6 +93,27 @@ func TestForeignWriterRecord(t *testing.T) {
 		if w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1}); err != nil || w.Epoch != 1 {
 			t.Errorf("%q was not replaced: %+v, %v", value, w, err)
 		}
+	}
+}
+
+// A mark of a move that would never end, or not for a long time, holds no move up
+// for longer than a mark of the library's own.
+func TestForeignMarkOfMove(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"for ever": 0, "for a day": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			rdb := lab.Redis(t).Client()
+			c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+			lab.Eventually(t, 10*time.Second, "it was read", func() bool { _, fresh := c.Writer("s1"); return fresh })
+			w, err := c.MoveWriter(t.Context(), "s1", healthcache.Writer{}, healthcache.Writer{Addr: "a:3306", Epoch: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rdb.Set(t.Context(), "db:moved:{db:writer:s1}", "by hand", ttl)
+			lab.Eventually(t, 10*time.Second, "the writer can be moved", func() bool {
+				to, err := c.MoveWriter(t.Context(), "s1", w, healthcache.Writer{Addr: "b:3306", Epoch: 2})
+				return err == nil && to.Addr == "b:3306"
+			})
+		})
 	}
 }
 

@@ -23,14 +23,18 @@ end
 // own record when it is repeated. KEYS: the record, and the mark of the last
 // move. ARGV: what was read (may be empty), the new record without its date, the
 // milliseconds for which no other move may follow (0: this is none that
-// has to wait for that).
+// has to wait for that). A mark that somebody else wrote ends in time as well.
 var moveWriterScript = redis.NewScript(luaClock + luaBounded + `
 local record, mark = KEYS[1], KEYS[2]
 local stands = bounded(record) or ''
 local kind = redis.call('TYPE', record).ok
 if kind ~= 'string' and kind ~= 'none' then redis.call('DEL', record) end
 if stands ~= ARGV[1] then return stands end
-if ARGV[3] ~= '0' and redis.call('EXISTS', mark) == 1 then return stands end
+if ARGV[3] ~= '0' and redis.call('EXISTS', mark) == 1 then
+  local left = redis.call('PTTL', mark)
+  if left < 0 or left > tonumber(ARGV[3]) then redis.call('PEXPIRE', mark, ARGV[3]) end
+  return stands
+end
 stands = ARGV[2] .. ',"since":"' .. rfc3339(now) .. '"}'
 redis.call('SET', record, stands)
 if ARGV[3] ~= '0' then redis.call('SET', mark, '1', 'PX', ARGV[3]) end

@@ -17,9 +17,13 @@ import (
 // before confirms then. What it confirmed until then is either on the next one
 // as well, or a reason to go back, unless the node is silent.
 
-// stands reports whether the node before, by the record, takes no more writes
-// that the node to lacks, so that a move need not be announced.
-func stands(record healthcache.Writer, nodes []sighting, to int) bool {
+// yielded reports whether the node before, by the record, takes no more writes
+// that the node to lacks, so that a move need not be announced. Without a record,
+// which Redis may have lost, it may be any that is not seen.
+func yielded(record healthcache.Writer, nodes []sighting, to int) bool {
+	if record.Epoch == 0 {
+		return unseenBeside(nodes, to) < 0
+	}
 	before := record
 	if record.Announced() {
 		before = record.Before()
@@ -34,6 +38,17 @@ func stands(record healthcache.Writer, nodes []sighting, to int) bool {
 		}
 	}
 	return false
+}
+
+// unseenBeside is a node that may take writes which the node to lacks, since it
+// did not tell how it is; -1: there is none.
+func unseenBeside(nodes []sighting, to int) int {
+	for i, n := range nodes {
+		if i != to && !n.answered() && nodes[to].Cluster == "" {
+			return i
+		}
+	}
+	return -1
 }
 
 // completeMove ends a move that was announced, one way or the other. Nobody has

@@ -1,6 +1,7 @@
 package shardrouter
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/shardhop/shardhop/healthcache"
@@ -88,7 +89,7 @@ type election struct {
 // first; see completeMove.
 func electWriter(record healthcache.Writer, nodes []sighting, current, ripe bool) election {
 	e := elect(record, nodes, current, ripe)
-	e.announced = e.choice == choiceMove && record.Epoch > 0 && !stands(record, nodes, e.to)
+	e.announced = e.choice == choiceMove && !yielded(record, nodes, e.to)
 	return e
 }
 
@@ -124,6 +125,41 @@ func elect(record healthcache.Writer, nodes []sighting, current, ripe bool) elec
 		}
 	}
 	return election{choice: choiceKeep, to: at, alarm: alarm}
+}
+
+// next is the record of what was elected; false: it is as it was. stands is what
+// Redis has, record what was gone by.
+func (e election) next(stands, record healthcache.Writer, found []sighting) (next healthcache.Writer, other bool) {
+	to := found[e.to]
+	next = healthcache.Writer{
+		Addr: to.Addr, Server: to.who.server, Life: to.who.life, GTID: to.who.gtid,
+		Epoch: record.Epoch, Reason: e.reason,
+	}
+	lost := stands.Epoch < record.Epoch
+	before := record
+	if lost && stands.Epoch > 0 && !yielded(stands, found, e.to) {
+		// Whoever wrote that did not know the record, and may write to its node.
+		before, e.announced = stands, true
+	}
+	switch {
+	case e.choice == choiceMove, lost:
+		next.Epoch++
+	case e.choice == choiceComplete:
+	case !to.steady || next.Life == record.Life:
+		return record, false
+	default:
+		next.Reason = cmp.Or(record.Reason, "restarted")
+	}
+	if e.announced {
+		next.From, next.FromServer = before.Addr, before.Server
+		switch {
+		case before.Announced():
+			next.From, next.FromServer = before.From, before.FromServer
+		case before.Epoch == 0:
+			next.From = found[unseenBeside(found, e.to)].Addr
+		}
+	}
+	return next, true
 }
 
 // drainedInVain is the alarm of a drained node that is written to all the same.

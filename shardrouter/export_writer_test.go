@@ -38,6 +38,17 @@ func ElectWith(record healthcache.Writer, current, ripe bool, nodes ...NodeSeen)
 	return Elected{nodes[e.to].Addr, e.choice != choiceKeep, e.announced, e.alarm}
 }
 
+// NextRecord runs an election by record, and returns what is written in place of
+// what stands; false: nothing is.
+func NextRecord(stands, record healthcache.Writer, nodes ...NodeSeen) (healthcache.Writer, bool) {
+	found := sightings(nodes)
+	e := electWriter(record, found, true, true)
+	if e.choice == choiceHold {
+		return healthcache.Writer{}, false
+	}
+	return e.next(stands, record, found)
+}
+
 func sightings(nodes []NodeSeen) []sighting {
 	found := make([]sighting, len(nodes))
 	for i, n := range nodes {
@@ -86,6 +97,11 @@ func (r *Router) Succeed(shard string) {
 	w := *c.writer.Load()
 	w.epoch++
 	c.writer.Store(&w)
+}
+
+// Unrivalled is when a shard's other nodes were last all seen to take no writes.
+func (r *Router) Unrivalled(shard string) *time.Time {
+	return r.layout.Load().pool(shard).succession.mandate.unrivalled.Load()
 }
 
 // Stale reports whether the lease leads to a node that is not the writer.

@@ -13,8 +13,11 @@ import (
 // An instance that is cut off from Redis goes on for as long as it sees itself
 // that every other node of the shard takes no writes.
 type mandate struct {
-	// unrivalled is when the last look began that showed so; Unix nanoseconds.
-	unrivalled atomic.Int64
+	// unrivalled is when the last look began that showed so; nil: none did. It
+	// keeps its monotonic reading: a clock that is set back prolongs nothing.
+	unrivalled atomic.Pointer[time.Time]
+	// final is what was so when the pool went out of use; nil: it is used.
+	final atomic.Pointer[bool]
 	// withdrawn: what stands in Redis is not the record that is followed.
 	withdrawn atomic.Bool
 }
@@ -22,16 +25,30 @@ type mandate struct {
 // term is how long a mandate lasts: three beats, of which two may be missed.
 func (s *succession) term() time.Duration { return s.pool.cfg.HealthInterval * 3 / 2 }
 
-// mandated reports whether the shard's writer may be written to. A pool out of
-// use reads no record any more; what runs there comes to its end.
+// mandated reports whether the shard's writer may be written to. A pool that a
+// reload replaced goes by the one that is used instead. Another one out of use
+// reads no record any more; what runs there comes to its end, if it could be
+// written to when that came.
 func (s *succession) mandated(now time.Time) bool {
-	if s.pool.used.Err() != nil {
-		return true
+	if heir := s.pool.heir.Load(); heir != nil && heir.succession != nil {
+		return heir.succession.mandated(now)
 	}
-	if now.Sub(time.Unix(0, s.mandate.unrivalled.Load())) <= s.term() {
+	if final := s.mandate.final.Load(); final != nil {
+		return *final
+	}
+	if at := s.mandate.unrivalled.Load(); at != nil && now.Sub(*at) <= s.term() {
 		return true
 	}
 	return !s.mandate.withdrawn.Load() && now.Sub(s.records.WriterRead(s.pool.name)) <= s.term()
+}
+
+// finish settles for good whether the pool may be written to. Call it while its
+// record is still read.
+func (p *pool) finish() {
+	if p.succession != nil {
+		may := p.succession.mandated(time.Now())
+		p.succession.mandate.final.CompareAndSwap(nil, &may)
+	}
 }
 
 // awaitMandate waits for the confirmation of a record that was not confirmed
@@ -39,7 +56,8 @@ func (s *succession) mandated(now time.Time) bool {
 // for it to come.
 func (s *succession) awaitMandate(w *writer) bool {
 	for enough := time.Now().Add(2 * s.term()); !s.mandated(time.Now()); {
-		if w != s.pool.connector.writer.Load() || time.Now().After(enough) {
+		hopeless := s.mandate.final.Load() != nil && s.pool.heir.Load() == nil
+		if hopeless || w != s.pool.connector.writer.Load() || time.Now().After(enough) {
 			return false
 		}
 		<-time.After(s.term() / 30)
@@ -55,5 +73,5 @@ func (s *succession) noteRivals(found []sighting, began time.Time) {
 			return
 		}
 	}
-	s.mandate.unrivalled.Store(began.UnixNano())
+	s.mandate.unrivalled.Store(&began)
 }

@@ -45,8 +45,9 @@ type pool struct {
 	left, caughtUp atomic.Int64
 
 	era      atomic.Pointer[era]
-	emptying atomic.Bool // see heedDrain; changed under keeping
-	retired  atomic.Bool // a reload took the pool out of use
+	emptying atomic.Bool          // see heedDrain; changed under keeping
+	retired  atomic.Bool          // a reload took the pool out of use
+	heir     atomic.Pointer[pool] // what the reload put in its place, if anything
 	// markerless: it was told that no marker can be written.
 	markerless atomic.Bool
 	upSince    atomic.Pointer[time.Time] // see upFor

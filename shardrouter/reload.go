@@ -40,8 +40,12 @@ func (r *Router) Reload(ctx context.Context, cfg Config) error {
 	if err := errors.Join(cfg.validate(), r.cfg.fixed(cfg), keepsGroups(r.layout.Load().shards, cfg.Shards)); err != nil {
 		return err
 	}
-	r.reloading.Lock()
-	defer r.reloading.Unlock()
+	select {
+	case r.reloading <- struct{}{}:
+		defer func() { <-r.reloading }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if r.closed.Load() {
 		return ErrClosed
 	}
@@ -134,6 +138,12 @@ func (r *Router) switchTo(before *layout, shards []Shard, fresh map[string]*pool
 		}
 	}
 	at := newLayout(shards, pools, before)
+	for shard, m := range before.members {
+		if at.pool(shard) != m.pool {
+			m.pool.finish()
+			m.pool.heir.Store(at.pool(shard))
+		}
+	}
 	r.publish(at)
 	_ = r.health.SetShards(namesOf(shards), nodesOf(pools)) // the names are valid, and Close waits
 	for shard, p := range fresh {

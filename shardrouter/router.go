@@ -33,7 +33,7 @@ type Router struct {
 	stop     context.CancelFunc
 	watching sync.WaitGroup // see watch, purge and retire
 
-	reloading sync.Mutex // held by Reload, and by Close for a moment
+	reloading chan struct{} // has room for the one Reload that runs, or Close for a moment
 }
 
 // New starts a router: one pool and one prober per shard. A shard that is down
@@ -45,7 +45,7 @@ func New(cfg Config) (*Router, error) {
 	}
 	shards := cfg.Shards
 	cfg.Shards = nil
-	r := &Router{cfg: cfg}
+	r := &Router{cfg: cfg, reloading: make(chan struct{}, 1)}
 	r.life, r.stop = context.WithCancel(context.Background())
 	if cfg.Copies == CopiesMarker {
 		r.prover = newProver(r)
@@ -129,9 +129,12 @@ func (r *Router) Close() error {
 		return nil
 	}
 	r.EndHolds()
+	for _, p := range r.pools() {
+		p.finish()
+	}
 	r.stop()
-	r.reloading.Lock() // a Reload that runs sees that, and ends
-	defer r.reloading.Unlock()
+	r.reloading <- struct{}{} // a Reload that runs sees that, and ends
+	defer func() { <-r.reloading }()
 	r.watching.Wait()
 	r.health.Close()
 	closePools(r.pools())

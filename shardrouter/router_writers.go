@@ -17,14 +17,18 @@ func nodesOf(pools map[string]*pool) map[string][]string {
 }
 
 // writerChanged is told of every record that was read or written and names
-// another writer than before.
+// another writer than before. While a shard gets other nodes, both of its pools
+// go by it.
 func (r *Router) writerChanged(shard string, w healthcache.Writer) {
-	p := r.layout.Load().probed(shard)
-	if p == nil || p.succession == nil {
-		return // it is not configured any more
+	at, busy := r.layout.Load(), false
+	for _, p := range []*pool{at.pool(shard), at.coming[shard]} {
+		if p == nil || p.succession == nil {
+			continue // it is not configured any more, or has one node
+		}
+		p.succession.follow()
+		busy = busy || w.Epoch == 0 || p.bulkhead.inUse.Load() > 0
 	}
-	p.succession.follow()
-	if w.Epoch == 0 || p.bulkhead.inUse.Load() > 0 {
+	if busy {
 		// To record it again; or to learn whether what runs is on a node that is
 		// silent.
 		r.health.Suspect(shard, "its writer was recorded anew")

@@ -147,27 +147,10 @@ func (s *succession) carryOut(ctx context.Context, e election, stands, record he
 		s.follow()
 		return nil
 	}
-	to := found[e.to]
-	next := healthcache.Writer{
-		Addr: to.Addr, Server: to.who.server, Life: to.who.life, GTID: to.who.gtid,
-		Epoch: record.Epoch, Reason: e.reason,
-	}
-	lost := stands.Epoch < record.Epoch
-	switch {
-	case e.choice == choiceMove, lost:
-		next.Epoch++
-	case e.choice == choiceComplete:
-	case !to.steady || next.Life == record.Life:
+	next, other := e.next(stands, record, found)
+	if !other {
 		s.follow()
-		return nil // it is as it was
-	default:
-		next.Reason = cmp.Or(record.Reason, "restarted")
-	}
-	if e.announced {
-		next.From, next.FromServer = record.Addr, record.Server
-		if record.Announced() {
-			next.From, next.FromServer = record.From, record.FromServer
-		}
+		return nil
 	}
 	_, err := s.records.MoveWriter(ctx, s.pool.name, stands, next)
 	s.follow()
@@ -180,15 +163,16 @@ func (s *succession) carryOut(ctx context.Context, e election, stands, record he
 // follow has the connections go to the recorded node, and to none while a move is
 // only announced. A shard without a record keeps the node that it had.
 func (s *succession) follow() {
-	w, _ := s.records.Writer(s.pool.name)
 	s.mu.Lock()
+	w, _ := s.records.Writer(s.pool.name) // not before: what another goroutine followed meanwhile is newer
 	lost := w.Epoch == 0 || w.Epoch < s.last.Epoch
 	s.mandate.withdrawn.Store(lost)
 	if lost {
 		s.mu.Unlock()
 		return
 	}
-	known := w.Epoch == s.last.Epoch && w.Announced() == s.last.Announced()
+	// A Redis that lost the last move may have got another one in the same epoch.
+	known := w.Epoch == s.last.Epoch && w.Announced() == s.last.Announced() && w.Addr == s.last.Addr && w.Server == s.last.Server
 	s.last = w
 	before := s.pool.connector.writer.Load()
 	next := s.pool.connector.named(w)
