@@ -17,6 +17,8 @@ func (t Hold) Wait(ctx context.Context, since, failed time.Time, news <-chan str
 	return t.h.wait(ctx, since, failed, news)
 }
 
+func (t Hold) Served(sought time.Time) { t.h.served(sought) }
+
 func (t Hold) End(sought time.Time) { t.h.end(sought) }
 func (t Hold) Over() bool           { return t.h.over() }
 func (t Hold) Close()               { t.h.close() }

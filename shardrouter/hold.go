@@ -33,6 +33,10 @@ type hold struct {
 
 	outage atomic.Bool // as began says
 
+	born time.Time
+	// lent is when the search began that last got a lease, counted from born.
+	lent atomic.Int64
+
 	mu sync.Mutex // guards the rest; held for moments by requests and the look
 	// began is when the present outage began; zero: there is none.
 	began time.Time
@@ -61,7 +65,7 @@ type holdConfig struct {
 // newHold returns a hold without an outage.
 func newHold(cfg holdConfig) *hold {
 	ctx, stop := context.WithCancel(context.Background())
-	return &hold{holdConfig: cfg, ctx: ctx, stop: stop}
+	return &hold{holdConfig: cfg, ctx: ctx, stop: stop, born: time.Now()}
 }
 
 // wait returns nil when a node has proved writable after failed, which is when
@@ -129,9 +133,13 @@ func (h *hold) leave() {
 	h.waiting--
 }
 
-// beginLocked begins an outage, unless there is one.
+// beginLocked begins an outage, unless there is one. None began before the last
+// lease was lent: since may be by a clock that is behind.
 func (h *hold) beginLocked(since time.Time) {
 	if h.began.IsZero() {
+		if lent := h.lent.Load(); lent > 0 && since.Before(h.born.Add(time.Duration(lent))) {
+			since = h.born.Add(time.Duration(lent))
+		}
 		h.began, h.proof = since, make(chan struct{})
 		h.outage.Store(true)
 	}
@@ -167,8 +175,9 @@ func (h *hold) dismiss() {
 }
 
 // served takes a lease whose search began at the time sought for a proof. It
-// costs an atomic load while there is no outage.
+// costs two atomic operations while there is no outage.
 func (h *hold) served(sought time.Time) {
+	h.lent.Store(int64(sought.Sub(h.born)))
 	if h.outage.Load() {
 		h.end(sought)
 	}

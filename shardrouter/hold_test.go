@@ -103,6 +103,24 @@ func TestHoldKnowsWhenTheOutageBegan(t *testing.T) {
 	})
 }
 
+// What was lent here meanwhile says that it began later: the others may go by a
+// clock that is behind.
+func TestHoldKnowsThatItServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var node writable
+		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
+		defer h.Close()
+		start := time.Now()
+		<-time.After(time.Second)
+		h.Served(time.Now())
+		<-time.After(time.Second)
+		done := heldSince(t.Context(), h, start.Add(-2*time.Minute))
+		if err := <-done; !errors.Is(err, shardrouter.ErrHoldOver) || time.Since(start) != time.Minute+time.Second {
+			t.Errorf("got %v after %v, want ErrHoldOver a minute after the last lease", err, time.Since(start))
+		}
+	})
+}
+
 func TestHoldIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var node writable
