@@ -28,7 +28,7 @@ setup: ## install the servers that the tests run (Debian packages)
 
 # `work` is every module of go.work: the library, its metrics and the example game.
 test: ## run all tests of all modules with the race detector
-	go test -race $(COVERFLAGS) $(TESTFLAGS) work
+	go test -race -timeout 20m $(COVERFLAGS) $(TESTFLAGS) work
 
 cover: COVERFLAGS = -coverprofile=cover.out -coverpkg=$(subst $(space),$(comma),$(COVERED))
 cover: test ## run all tests and hold the coverage of the library's packages
