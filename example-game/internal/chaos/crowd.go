@@ -51,6 +51,14 @@ func (c *Crowd) Close() {
 	}
 }
 
+// RepeatNothing has the players repeat no deed that succeeded. Where a fault may
+// undo one, its repeat does it again.
+func (c *Crowd) RepeatNothing() {
+	for _, p := range c.players {
+		p.content = true
+	}
+}
+
 // Book has what the players were told.
 func (c *Crowd) Book() *Book { return c.book }
 

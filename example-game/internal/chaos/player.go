@@ -32,6 +32,7 @@ type player struct {
 	score   Score
 	gold    int64 // at least, as the last answer told; 0 when nobody can tell
 	keys    int   // given out so far
+	content bool  // repeats nothing that succeeded
 
 	shard atomic.Pointer[string] // the last that answered
 }
@@ -106,7 +107,7 @@ func (p *player) do(d deed) {
 	}
 	d.book(true)
 	p.gold = a.gold()
-	if d.key != "" && p.rand.IntN(oneInRepeated) == 0 {
+	if d.key != "" && !p.content && p.rand.IntN(oneInRepeated) == 0 {
 		p.repeat(d, a)
 	}
 }
