@@ -38,6 +38,8 @@ func TestAnnouncedMoves(t *testing.T) {
 			[]sight{seenNode("a", false, mute), seenNode("b", true)}, elected{To: "b", Moves: true}},
 		{"node before back with more", "that would be lost", toB, false,
 			[]sight{seenNode("a", true, at("0-1-101")), seenNode("b", true)}, elected{To: "a", Moves: true, Alarm: "several"}},
+		{"node before back with another last one", "each has one that the other lacks, and that would be lost", toB, false,
+			[]sight{seenNode("a", true), seenNode("b", true, at("0-2-100"))}, elected{To: "a", Moves: true, Alarm: "several"}},
 		{"node before back with nothing more", "its operator has promoted another", toB, false,
 			[]sight{seenNode("a", true), seenNode("b", true)}, elected{To: "b", Moves: true}},
 		{"next node gone", "the one before may go on", toB, false,

@@ -10,8 +10,12 @@ import (
 // (0-1-100), MySQL a server's UUID and ranges (uuid:1-5:7).
 type position map[string][]span
 
-// span is a range of transaction numbers, both ends included.
-type span struct{ from, to uint64 }
+// span is a range of transaction numbers, both ends included, and in MariaDB the
+// server that wrote the last one.
+type span struct {
+	from, to uint64
+	server   string
+}
 
 // parsePosition reads a GTID position of either server; false for an empty one
 // and for what neither would write.
@@ -29,8 +33,8 @@ func parsePosition(text string) (position, bool) {
 	return p, true
 }
 
-// addMariaDB reads domain-server-number. Which server wrote the last
-// transaction does not matter: the domain has one history.
+// addMariaDB reads domain-server-number. A domain is to have one history, which
+// its last number tells. Two servers that wrote the same number have parted.
 func (p position) addMariaDB(part string) bool {
 	fields := strings.Split(part, "-")
 	if len(fields) != 3 {
@@ -40,7 +44,7 @@ func (p position) addMariaDB(part string) bool {
 	if err != nil {
 		return false
 	}
-	p[fields[0]] = append(p[fields[0]], span{1, last})
+	p[fields[0]] = append(p[fields[0]], span{1, last, fields[1]})
 	return true
 }
 
@@ -60,7 +64,7 @@ func (p position) addMySQL(part string) bool {
 		if err != nil {
 			return false
 		}
-		p[fields[0]] = append(p[fields[0]], span{first, last})
+		p[fields[0]] = append(p[fields[0]], span{from: first, to: last})
 	}
 	return true
 }
@@ -79,7 +83,7 @@ func (p position) holds(o position) bool {
 
 func (p position) has(source string, s span) bool {
 	for _, mine := range p[source] {
-		if mine.from <= s.from && s.to <= mine.to {
+		if mine.from <= s.from && s.to <= mine.to && (s.to < mine.to || s.server == mine.server) {
 			return true
 		}
 	}
