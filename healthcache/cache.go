@@ -121,7 +121,7 @@ func (c *Cache) Suspect(shard, reason string) { c.board.suspect(shard, reason) }
 // speaks of does not count then. It costs one atomic store and never blocks.
 func (c *Cache) Succeeded(shard string) {
 	if k := (*c.board.index.Load())[shard]; k != nil {
-		k.success.Store(time.Now().UnixNano())
+		k.succeeded()
 	}
 }
 

@@ -49,6 +49,11 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 	}
 	b.publishLocked(now, read...)
 	b.foreign.learn(r.foreign, redis)
+	for shard, health := range r.foreign {
+		if !health.failed && !b.foreign.has(shard) {
+			delete(b.inbox.foreign, shard) // it makes room; whoever probes it later says so again
+		}
+	}
 	return wanted
 }
 

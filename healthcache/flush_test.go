@@ -204,6 +204,22 @@ func TestANewShardIsKnownToOlderInstances(t *testing.T) {
 	}
 }
 
+// Names that are no shards' take no place from the shards of a newer configuration.
+func TestForgedNamesHideNoShard(t *testing.T) {
+	_, rdb := mini(t)
+	old := join(t, rdb, "old")
+	until(t, soon, "the old one knows its own", old.is("a", hc.Up))
+	var names strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&names, "ghost_%d ", i)
+	}
+	rdb.Publish(t.Context(), "db:changes", names.String())
+	before := old.count("a")
+	until(t, soon, "they were looked up", func() bool { return old.count("a") >= before+3 })
+	join(t, rdb, "new", func(cfg *hc.Config) { cfg.Shards = []string{"a", "b", "c"} })
+	until(t, soon, "the old one hears of c", func() bool { return old.Known("c") })
+}
+
 // TestWithoutHints: an account that may not subscribe finds everything out at
 // its beats, within an interval.
 func TestWithoutHints(t *testing.T) {

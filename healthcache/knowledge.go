@@ -7,12 +7,13 @@ import (
 )
 
 // knowledge is all that this instance knows of one shard. The board's mutex
-// guards it, except the first fields: two do not change, one is atomic, and one is
+// guards it, except the first fields: three do not change, one is atomic, and one is
 // another goroutine's.
 type knowledge struct {
 	shard   string
 	wake    chan struct{} // tells the shard's prober to look again; holds one
-	success atomic.Int64  // when a request last succeeded; Unix time in nanoseconds
+	success atomic.Int64  // when a request last succeeded; nanoseconds since origin, 0: never
+	origin  time.Time     // has a monotonic reading: uses are not dated anew with the host's clock
 	quota   quota
 
 	facts
@@ -37,6 +38,7 @@ type knowledge struct {
 func newKnowledge(shard string, now time.Time, alone bool, d damping) *knowledge {
 	return &knowledge{
 		shard:    shard,
+		origin:   now,
 		wake:     make(chan struct{}, 1),
 		history:  history{damping: d},
 		standing: standing{alone: alone, began: now},
@@ -46,13 +48,16 @@ func newKnowledge(shard string, now time.Time, alone bool, d damping) *knowledge
 // nudge wakes the prober; a nudge that is already waiting is enough.
 func (k *knowledge) nudge() { signal(k.wake) }
 
+// succeeded notes that a request succeeds now.
+func (k *knowledge) succeeded() { k.success.Store(max(int64(time.Since(k.origin)), 1)) }
+
 // lastUse is when a request last succeeded; zero: never.
 func (k *knowledge) lastUse() time.Time {
 	nanos := k.success.Load()
 	if nanos == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, nanos)
+	return k.origin.Add(time.Duration(nanos))
 }
 
 // ask joins the round, or asks for one.
@@ -125,14 +130,16 @@ func (k *knowledge) bearOut(now time.Time, life time.Duration) {
 // accuses reports whether witnesses are to be called now: once for each time
 // that the shard goes down in the eyes of this instance alone, and again at times
 // while it is down for all by this instance's word, which may have been believed
-// because nobody answered. Nobody is called while it is on its way back.
+// because nobody answered. A contradiction is gone into again when nobody who
+// reaches the shard has written so since. Nobody is called while it is on its way back.
 func (k *knowledge) accuses(now time.Time, life, again time.Duration) bool {
 	if k.found != Down || k.history.state != Down {
 		return false
 	}
 	first := !k.accused && k.contested(now, life)
 	retrial := k.lease && k.verdict == agreed && now.Sub(k.judged) >= again
-	if first || retrial {
+	orphaned := k.verdict == contradicted && !k.alone && !k.fleet.fresh(now, life) && now.Sub(k.judged) >= life
+	if first || retrial || orphaned {
 		k.accused, k.judged = true, now
 		return true
 	}

@@ -10,39 +10,6 @@ import (
 // repeat what got no answer: a mailbox that was emptied for nobody makes this
 // instance abstain, no more.
 
-// luaClock gives now in milliseconds, and rfc3339 to write such a moment.
-const luaClock = `
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local function rfc3339(ms)
-  local rest = math.floor(ms / 1000)
-  local days, year, month = math.floor(rest / 86400), 1970, 1
-  rest = rest % 86400
-  local function leap() return year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0) end
-  while days >= (leap() and 366 or 365) do
-    days = days - (leap() and 366 or 365)
-    year = year + 1
-  end
-  local lengths = {31, leap() and 29 or 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
-  while days >= lengths[month] do
-    days = days - lengths[month]
-    month = month + 1
-  end
-  return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, days + 1,
-    math.floor(rest / 3600), math.floor(rest % 3600 / 60), rest % 60, ms % 1000)
-end
-`
-
-// luaBounded reads a text, false where there is none, and no more of it than shows
-// that it is too long: whoever put megabytes into a key shall not have every
-// instance fetch them.
-var luaBounded = fmt.Sprintf(`
-local function bounded(key)
-  if redis.call('TYPE', key).ok ~= 'string' then return false end
-  return redis.call('GETRANGE', key, 0, %d)
-end
-`, maxRecordBytes)
-
 // readScript reads texts. KEYS: those to read. The answer is Redis's clock in
 // milliseconds, and the texts.
 var readScript = redis.NewScript(luaClock + luaBounded + `
@@ -94,13 +61,16 @@ end
 // change that is no shard's. Only the newest thousand are kept; every shard is
 // read again at times anyway. These keys, like all of the fleet's own, lie in one
 // slot and have fixed names, so that the scripts name them and are given one of
-// them alone, by which a cluster finds the slot.
+// them alone, by which a cluster finds the slot. A counter that this fleet cannot
+// have counted up to, it being about the moment of its making, counts as missing:
+// from some numbers on it would not grow.
 var luaBump = fmt.Sprintf(`
 local changes, counter = '%s', '%s'
 local function current()
   local found = redis.call('TYPE', counter).ok
   if found ~= 'none' and found ~= 'string' then redis.call('DEL', counter) end
-  return tonumber(redis.call('GET', counter) or '')
+  local n = tonumber(string.match(redis.call('GETRANGE', counter, 0, 20), '^[1-9]%%d*$') or '')
+  return n and n < now + 31536000000 and n or nil
 end
 local function tick()
   local n = (current() or now) + 1
@@ -122,20 +92,23 @@ end
 // and the mark and the round-trip time of its record.
 // The keys of the leases are named by the shards, which one server alone allows: on
 // a cluster none are given. The answer is 0 where all is as the instance knows it.
-var beatScript = redis.NewScript(luaClock + luaBounded + luaTend + luaBump + luaLedger + fmt.Sprintf(`
+// What is not of the fleet's making is swept away or passed over: instances that
+// would live for ages, numbers of changes yet to come, more letters and longer ones
+// than anybody writes.
+var beatScript = redis.NewScript(luaClock + luaBounded + luaShort + luaOfKind + luaTend + luaBump + luaLedger + fmt.Sprintf(`
 local members, generation, mail = '%s', '%s', KEYS[1]
 local token = string.sub(mail, %d)
 `, membersKey, generationKey, len(mailPrefix)+1) + `
 local seen, known, ttl = string.match(ARGV[1], '(%S+) (%S+) (%S+)')
 seen = tonumber(seen)
 local kinds = {[members] = 'zset', [changes] = 'zset', [generation] = 'string', [mail] = 'set'}
-for key, kind in pairs(kinds) do
-  local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= kind then redis.call('DEL', key) end
-end
+for key, kind in pairs(kinds) do ofkind(key, kind) end
 if redis.call('ZADD', members, math.floor(now + ttl * 13 / 12), token) == 1 then tick() end
 local dead = redis.call('ZREMRANGEBYSCORE', members, '-inf', now) > 0
-local born = redis.call('GET', generation)
+local forged = string.format('(%.0f', now + math.max(20 * ttl, 600000))
+if redis.call('ZREMRANGEBYSCORE', members, forged, '+inf') > 0 then dead = true end
+local born = redis.call('GETRANGE', generation, 0, longest)
+if born == '' or #born > longest then born = nil end
 if dead or not born or not current() then bump('*') end
 if not born then
   born = string.format('%.0f', now) .. '-' .. string.sub(token, -10)
@@ -144,9 +117,14 @@ end
 local count = current()
 if seen > count then seen = -1 end
 local changed = {}
-if seen ~= count then changed = redis.call('ZRANGEBYSCORE', changes, string.format('(%.0f', seen), '+inf') end
-local asked = redis.call('SMEMBERS', mail)
-if #asked > 0 then redis.call('DEL', mail) end
+if seen ~= count then
+  redis.call('ZREMRANGEBYSCORE', changes, string.format('(%.0f', count), '+inf')
+  changed = short(redis.call('ZREVRANGEBYSCORE', changes, '+inf', string.format('(%.0f', seen), 'LIMIT', 0, most))
+end
+local asked = {}
+local letters = redis.call('SCARD', mail)
+if letters > 0 and letters <= most then asked = short(redis.call('SMEMBERS', mail)) end
+if letters > 0 then redis.call('DEL', mail) end
 local living = redis.call('ZCARD', members)
 local quiet = seen == count and living == tonumber(known) and #asked == 0
 local tended = {}
@@ -167,7 +145,7 @@ return {now, count, born, living, changed, asked, tended, news}
 // and the shards to look at, each with '+' before it where it is drained, else
 // '-'. It is given no keys, which one server alone allows.
 var peekScript = redis.NewScript(fmt.Sprintf(`
-local count = redis.call('TYPE', '%[1]s').ok == 'string' and redis.call('GET', '%[1]s')
+local count = redis.call('TYPE', '%[1]s').ok == 'string' and redis.call('GETRANGE', '%[1]s', 0, 20)
 if count ~= ARGV[1] then return 1 end
 for drained, shard in string.gmatch(ARGV[2], '([+-])(%%S+)') do
   local stands = redis.call('TYPE', 'db:drain:' .. shard).ok == 'string'
@@ -234,9 +212,10 @@ return redis.call('PUBLISH', '` + hintChannel + `', table.concat(ARGV, ' '))
 // askScript calls for witnesses and answers the moment of the call. Who is asked
 // already and has not looked yet needs no second hint. KEYS: the mail of each.
 // ARGV: shard, TTL in milliseconds, then the name of each.
-var askScript = redis.NewScript(luaClock + luaBump + `
+var askScript = redis.NewScript(luaClock + luaOfKind + luaBump + `
 local whom = {}
 for i, mail in ipairs(KEYS) do
+  ofkind(mail, 'set')
   if redis.call('SADD', mail, ARGV[1]) == 1 then whom[#whom + 1] = ARGV[2 + i] end
   redis.call('PEXPIRE', mail, ARGV[2])
 end
@@ -245,13 +224,6 @@ if #whom > 0 then
   redis.call('PUBLISH', '` + hintChannel + `', '` + callForWitnesses + `' .. table.concat(whom, ' '))
 end
 return now
-`)
-
-// testifyScript writes what an instance has to say about a shard, with the
-// moment. KEYS: the shard's witnesses. ARGV: token, word, TTL in milliseconds.
-var testifyScript = redis.NewScript(luaClock + `
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. string.format('%.0f', now))
-return redis.call('PEXPIRE', KEYS[1], ARGV[3])
 `)
 
 // restoreScript writes a drain again that was lost, once in a generation of the

@@ -209,8 +209,8 @@ func (m *modelRedis) takeOver(b *bill, token string, offers []offer) map[string]
 
 func (m *modelRedis) read(b *bill, shards []string) reading {
 	now := time.Now()
-	r := reading{shards: map[string]keyset{}, clock: now}
-	request, reply := []string{"evalsha", strings.Repeat("x", shaBytes), fmt.Sprint(3 * len(shards))}, 8+clockBytes
+	r := reading{shards: map[string]keyset{}, clock: now, generation: m.born}
+	request, reply := []string{"evalsha", strings.Repeat("x", shaBytes), fmt.Sprint(3*len(shards) + 1), generationKey}, 8+clockBytes+wire(m.born)
 	for _, s := range shards {
 		keys := m.keys(s, now)
 		r.shards[s] = keys

@@ -11,7 +11,8 @@ const callForWitnesses = "ask "
 
 // members lists the instances that live.
 func (f *fleet) members(ctx context.Context) ([]string, error) {
-	return f.client.ZRange(ctx, membersKey, 0, -1).Result()
+	list, err := membersScript.Run(ctx, f.client, []string{membersKey}).Slice()
+	return texts(list), err
 }
 
 // ask calls for witnesses, and returns the moment of the call by Redis's clock.
@@ -30,13 +31,18 @@ func (f *fleet) testify(ctx context.Context, shard, word string) error {
 	return testifyScript.Run(ctx, f.client, []string{witnessKey(shard)}, f.token, word, f.ttl.Milliseconds()).Err()
 }
 
-// testimonies reads what was said of a shard lately.
-func (f *fleet) testimonies(ctx context.Context, shard string) (map[string]testimony, error) {
-	fields, err := f.client.HGetAll(ctx, witnessKey(shard)).Result()
-	said := make(map[string]testimony, len(fields))
-	for witness, text := range fields {
-		if word, ok := decodeTestimony(text); ok {
-			said[witness] = word
+// testimonies reads what the witnesses said of a shard lately.
+func (f *fleet) testimonies(ctx context.Context, shard string, asked []string) (map[string]testimony, error) {
+	args := make([]any, len(asked))
+	for i, witness := range asked {
+		args[i] = witness
+	}
+	words, err := hearScript.Run(ctx, f.client, []string{witnessKey(shard)}, args...).Slice()
+	said := make(map[string]testimony, len(words))
+	for i, word := range words {
+		text, _ := word.(string)
+		if t, ok := decodeTestimony(text); ok && i < len(asked) {
+			said[asked[i]] = t
 		}
 	}
 	return said, err
@@ -85,7 +91,7 @@ func (c *Cache) hear(parent context.Context, shard string) verdict {
 		case <-look.C:
 		}
 		// What cannot be read now can be read at the next look.
-		said, _ := c.fleet.testimonies(ctx, shard)
+		said, _ := c.fleet.testimonies(ctx, shard, asked)
 		if v := judge(asked, said, since); v != unjudged {
 			return v
 		}

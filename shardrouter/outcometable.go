@@ -35,7 +35,7 @@ type outcomeTable struct {
 	// name is quoted and holds the database, so that a USE does not lead to
 	// another table; empty when the DSN names no database.
 	name   string
-	absent atomic.Int64 // unix nanoseconds until which there is none
+	absent atomic.Pointer[time.Time] // when it was found that there is none; nil: it was not
 	logged atomic.Bool
 }
 
@@ -53,7 +53,8 @@ func tableIn(database, table string) string {
 func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 func (t *outcomeTable) isAbsent() bool {
-	return t.name == "" || time.Now().UnixNano() < t.absent.Load()
+	at := t.absent.Load()
+	return t.name == "" || at != nil && time.Since(*at) < absentFor
 }
 
 // missing reports whether a statement failed because there is no such table,
@@ -78,7 +79,8 @@ func (l *Lease) makeTable(ctx context.Context, opts TxOptions, end txEnd) txEnd 
 	if v != VerdictStatement || ctx.Err() != nil {
 		return l.endOf(err, v)
 	}
-	table.absent.Store(time.Now().Add(absentFor).UnixNano())
+	now := time.Now()
+	table.absent.Store(&now)
 	if table.logged.CompareAndSwap(false, true) {
 		l.pool.cfg.Logger.Error("no table of outcome rows, and it cannot be made: what became of a transaction whose COMMIT got no answer stays unknown on this shard",
 			"shard", l.Shard(), "error", err, "remedy", OutcomeDDL)
