@@ -67,3 +67,24 @@ func TestDeathByHearsayIsBorneOutOnce(t *testing.T) {
 		return stored(t, client, "a").CheckedAt.Sub(after) > 9*tick
 	})
 }
+
+// Who takes the probing over with a forged record takes two good probes to call the
+// shard up. Until then it goes on by hearsay: nobody is to be moved for good.
+func TestInheritedDownIsHearsay(t *testing.T) {
+	_, client := mini(t)
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	put(t, client, "db:health:a", fmt.Sprintf(`{"state":"down","since":%q,"checked_at":%q,"by":"liar"}`, now, now), time.Minute)
+	one := join(t, client, "one")
+	heard := false
+	until(t, soon, "it finds the shard up", func() bool {
+		v := one.View("a")
+		if v.State == hc.Down && !v.Hearsay {
+			t.Fatalf("after %d good probes: %+v", one.count("a"), v)
+		}
+		heard = heard || v.Hearsay && one.count("a") > 0
+		return v.State == hc.Up
+	})
+	if !heard {
+		t.Error("the record was not read")
+	}
+}

@@ -95,6 +95,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 	if !k.ownCounts(now, life) {
 		k.history = seed(before, k.history.damping)
 		k.accused, k.verdict = false, unjudged
+		k.inherited = unfit(before.State) && !before.Since.Equal(k.borneOut)
 	}
 	k.history = transition(k.history, k.occasion(), r.State, now)
 	s := Status{State: k.history.state, Since: k.history.since, CheckedAt: now, By: by, Alarm: r.Alarm, Nodes: r.Nodes}
@@ -108,6 +109,7 @@ func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time,
 		s.RTT = max(rtt.Microseconds(), 1)
 	}
 	k.own, k.found = evidence{status: s, at: now}, r.State
+	k.inherited = k.inherited && unfit(s.State) && !unfit(r.State)
 	k.bearOut(now, life)
 	if s.State != Down {
 		k.accused, k.verdict = false, unjudged

@@ -49,6 +49,9 @@ type facts struct {
 	// borneOut is the "since" of the unfit state in the health key that an own
 	// probe found too.
 	borneOut time.Time
+	// inherited: the unfit state of own was read in the health key, and no own
+	// probe has found it.
+	inherited bool
 }
 
 // base is the better of the pieces of evidence: what this instance saw itself
@@ -94,7 +97,7 @@ func merge(f facts, now time.Time, life time.Duration) (View, source) {
 		s.State, s.Since, s.Reason, src = Suspect, f.suspect.since, f.suspect.reason, fromRequest
 	}
 	v := View{Status: s, Contested: s.State == Down && f.contested(now, life)}
-	v.Hearsay = src == fromFleet && unfit(s.State) && !s.Since.Equal(f.borneOut)
+	v.Hearsay = unfit(s.State) && (src == fromFleet && !s.Since.Equal(f.borneOut) || src == fromProbe && f.inherited)
 	if f.drain.stands(now) {
 		v.Drained, v.DrainReason = true, f.drain.reason
 		v.Status = f.drain.hide(s)
