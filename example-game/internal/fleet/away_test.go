@@ -9,9 +9,10 @@ import (
 	"github.com/shardhop/shardhop/internal/lab"
 )
 
-// Redis is away while a shard dies and comes back. That costs the players the
-// sessions' own answer for as long as it lasts, and nothing besides: nobody is
-// logged out, nobody is moved by it, and no instance loses sight of the shards.
+// Redis is away for sixty intervals, a minute of a fleet in no hurry, while a shard
+// dies and comes back. That costs the players the sessions' own answer for as long
+// as it lasts, and nothing besides: nobody is logged out, nobody is moved by it, and
+// no instance loses sight of the shards.
 func TestRedisIsAwayWhileAShardDies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, plan{})
@@ -27,12 +28,13 @@ func TestRedisIsAwayWhileAShardDies(t *testing.T) {
 					away.add(p.me(i))
 				}
 			}
+			<-time.After(interval / 10) // players take their time
 		}
 	}
-	ask(4 * interval) // what was read of Redis is old by now
+	ask(20 * interval) // what was read of Redis is old by now
 	f.set(faultproxy.Cut, "server_1")
 	f.await("server_1", "down")
-	ask(2 * interval)
+	ask(40 * interval)
 	f.set(faultproxy.Pass, "server_1")
 	f.await("server_1", "up")
 	if n := away.statuses[http.StatusServiceUnavailable]; n != len(away.waits) {
