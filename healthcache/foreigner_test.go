@@ -85,11 +85,9 @@ func TestClocksThatAreHoursApart(t *testing.T) {
 			first.say("b", hc.Down)
 			until(t, soon, "one is contradicted", func() bool {
 				first.Suspect("b", "broken pipe") // the other one may be the prober
-				return first.is("b", hc.Down)() && first.View("b").Contested
+				// A witness that is held up abstains, and the death is shared for a while.
+				return first.is("b", hc.Down)() && first.View("b").Contested && second.View("b").State != hc.Down
 			})
-			if second.View("b").State == hc.Down {
-				t.Error("the other one believed it")
-			}
 			first.say("a", hc.Up)
 			second.say("a", hc.Up)
 			agree("a", hc.Up)
