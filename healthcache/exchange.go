@@ -34,7 +34,7 @@ func (b *board) absorb(r reading, moves map[string]int) []string {
 		}
 		read = append(read, k)
 		if r.generation != b.inbox.generation {
-			keys.drain.failed = keys.drain.failed || !keys.drain.exists
+			keys.drain.doubtAbsence() // Redis has lost everything since the beat
 		}
 		was := k.fleet.status.State
 		k.absorb(keys, redis, now, b.cfg.life(), b.token, moves[shard])

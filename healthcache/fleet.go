@@ -71,18 +71,13 @@ type scriptFunc func(s *redis.Script, ctx context.Context, c redis.Scripter, key
 
 func (f *fleet) pipe(ctx context.Context, calls []call, script *redis.Script, eval scriptFunc) []*redis.Cmd {
 	pipe := f.client.Pipeline()
-	cmds := f.queue(ctx, pipe, calls, script, eval)
-	// Each command carries its own error.
-	_, _ = pipe.Exec(ctx)
-	return cmds
-}
-
-func (f *fleet) queue(ctx context.Context, pipe redis.Pipeliner, calls []call, script *redis.Script, eval scriptFunc) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
 		keys := []string{healthKey(c.shard), leaseKey(c.shard)}
 		cmds[i] = eval(script, ctx, pipe, keys, append([]any{f.token}, c.args...)...)
 	}
+	// Each command carries its own error.
+	_, _ = pipe.Exec(ctx)
 	return cmds
 }
 

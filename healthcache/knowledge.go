@@ -131,17 +131,16 @@ func (k *knowledge) bearOut(now time.Time, life time.Duration) {
 
 // accuses reports whether witnesses are to be called now: once for each time
 // that the shard goes down in the eyes of this instance alone, and again at times
-// while it is down by this instance's word, which may have been believed because
-// nobody answered: for all, or for itself alone while the record says otherwise. A
-// contradiction is gone into again when nobody who reaches the shard has written so
-// since. Nobody is called while it is on its way back.
+// while it is down for all by this instance's word, which may have been believed
+// because nobody answered. A contradiction is gone into again when nobody who
+// reaches the shard has written so since. Nobody is called while it is on its way
+// back.
 func (k *knowledge) accuses(now time.Time, life, again time.Duration) bool {
 	if k.found != Down || k.history.state != Down {
 		return false
 	}
 	first := !k.accused && k.contested(now, life)
-	shared := k.fleet.fresh(now, life) && k.fleet.status.State == Down
-	retrial := (k.lease || !shared) && k.verdict == agreed && now.Sub(k.judged) >= again
+	retrial := k.lease && k.verdict == agreed && now.Sub(k.judged) >= again
 	orphaned := k.verdict == contradicted && !k.alone && !k.fleet.fresh(now, life) && now.Sub(k.judged) >= life
 	if first || retrial || orphaned {
 		k.accused, k.judged = true, now

@@ -22,6 +22,9 @@ type cell struct {
 	left time.Duration
 }
 
+// doubtAbsence takes a key that is not there for one that could not be read.
+func (c *cell) doubtAbsence() { c.failed = c.failed || !c.exists }
+
 // keyset is what was read of one shard.
 type keyset struct{ health, drain, lease cell }
 

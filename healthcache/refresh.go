@@ -158,7 +158,7 @@ func (c *Cache) readOnly(ctx context.Context, moves map[string]int) error {
 		return err
 	}
 	for shard, keys := range r.shards {
-		keys.drain.failed = keys.drain.failed || !keys.drain.exists
+		keys.drain.doubtAbsence()
 		keys.lease.failed = true
 		r.shards[shard] = keys
 	}
