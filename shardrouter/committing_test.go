@@ -100,10 +100,7 @@ func severalStatements(c *shardrouter.Config) {
 }
 
 func TestCommitBehindAnotherStatementIsRefused(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1, severalStatements)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1, severalStatements)
 	give := errors.New("roll back")
 	for _, text := range []string{"INSERT INTO tx VALUES (2); COMMIT", "DO 1; CREATE TABLE ddl (n INT)", "/*! COMMIT */"} {
 		err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
@@ -146,10 +143,8 @@ func TestTxAfterACallDoesNotRunAgain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			resetTable(t, "(n INT)")
-			f := newFleet(t, 2)
-			s := &session{f: f, shard: "server_1"}
-			defer s.end()
+			s := newSession(t, "(n INT)", 2)
+			f := s.f
 			f.proxies["server_1"].CutAfter([]byte(tt.cutAt), faultproxy.AfterReply)
 			runs := 0
 			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
@@ -182,10 +177,7 @@ func call(ctx context.Context, tx *sql.Tx, query string, prepared bool) error {
 }
 
 func TestStatementsThatWouldCommitAreRefused(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
 	for _, stmt := range []string{
 		"COMMIT", "ROLLBACK", "BEGIN", "START TRANSACTION", "CREATE TABLE ddl (n INT)", "DROP TABLE tx",
 		"ALTER TABLE tx ADD COLUMN m INT", "TRUNCATE tx", "LOCK TABLES tx WRITE", "SET autocommit = 1",

@@ -100,10 +100,7 @@ func lastOf(_ shardrouter.Answer, err error) error { return err }
 
 // What a body gives back when it fails is no answer, and the key is free.
 func TestKeyIsFreeAfterAnError(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
 	poor := errors.New("not enough gold")
 	_, err := shardrouter.TxAnswer(t.Context(), s, dig{key: t.Name()}.opts(), func(context.Context, *sql.Tx) ([]byte, error) { return []byte("x"), poor })
 	if !errors.Is(err, poor) {

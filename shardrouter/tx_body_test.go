@@ -46,10 +46,8 @@ func TestTxWhoseBodyEndsIt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			resetTable(t, "(n INT)")
-			f := newFleet(t, 2)
-			s := &session{f: f, shard: "server_1"}
-			defer s.end()
+			s := newSession(t, "(n INT)", 2)
+			f := s.f
 			f.proxies["server_1"].CutAfter([]byte(tt.cutAt), faultproxy.AfterReply)
 			runs := 0
 			err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
@@ -180,10 +178,8 @@ func TestProgressAfterACall(t *testing.T) {
 
 // Once it is proved that nothing was committed, nothing is unknown.
 func TestTxProvedToBeRolledBackIsNoDoubt(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
+	f := s.f
 	f.proxies["server_1"].CutAfter([]byte("COMMIT"), faultproxy.BeforeForward)
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{MaxAttempts: 1}, insertOne)
 	if !errors.Is(err, shardrouter.ErrRolledBack) || errors.Is(err, shardrouter.ErrOutcomeUnknown) || count(t) != 0 {
@@ -193,10 +189,8 @@ func TestTxProvedToBeRolledBackIsNoDoubt(t *testing.T) {
 
 // A body that hides the loss of its connection behind an error of its own.
 func TestTxRunsAgainWhenTheBodyHidesTheLoss(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 2)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 2)
+	f := s.f
 	f.proxies["server_1"].CutAfter([]byte("INTO tx"), faultproxy.AfterForward)
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
@@ -210,10 +204,7 @@ func TestTxRunsAgainWhenTheBodyHidesTheLoss(t *testing.T) {
 }
 
 func TestTxKeepsTheBodysOwnError(t *testing.T) {
-	resetTable(t, "(n INT PRIMARY KEY)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT PRIMARY KEY)", 1)
 	poor := errors.New("not enough gold")
 	tests := map[string]func(ctx context.Context, tx *sql.Tx) error{
 		"of the game": func(ctx context.Context, tx *sql.Tx) error {
@@ -242,10 +233,7 @@ func TestTxKeepsTheBodysOwnError(t *testing.T) {
 }
 
 func TestTxRollsBackWhenTheBodyPanics(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -281,10 +269,7 @@ func TestTxDoesNotTakeTheBodysOwnIOForItsConnection(t *testing.T) {
 
 // A second transaction on the same connection would commit the first.
 func TestTransactionsDoNotNest(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
 	give := errors.New("roll back")
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {

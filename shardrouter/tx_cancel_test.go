@@ -76,10 +76,8 @@ func TestTxWhoseContextEnds(t *testing.T) {
 
 // The context ends while it is found out what became of a COMMIT.
 func TestTxWhoseContextEndsWhileItIsSettled(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
+	f := s.f
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f.proxies["server_1"].SwitchAfter([]byte("COMMIT"), faultproxy.BeforeForward, faultproxy.Freeze)
@@ -139,10 +137,7 @@ func TestSerializableTxsThatDeadlock(t *testing.T) {
 
 // A read-only transaction refuses a write, once, and for its own reason.
 func TestReadOnlyTxThatWrites(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 2)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 2)
 	runs := 0
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{ReadOnly: true}, func(ctx context.Context, tx *sql.Tx) error {
 		runs++
@@ -158,10 +153,7 @@ func TestReadOnlyTxThatWrites(t *testing.T) {
 
 // The key is the client's, and nothing but a hash of it reaches a database.
 func TestKeysOfAnyKind(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 1)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 1)
 	keys := []string{"k", " ", "k\x00", "\x00k", "'; DROP TABLE tx; -- ", "\xff\xfe", "ключ", strings.Repeat("k", 1<<20), strings.Repeat("k", 1<<20) + "l"}
 	start := time.Now()
 	for i, key := range keys {

@@ -41,6 +41,16 @@ func (s *session) end() {
 	}
 }
 
+// newSession is a session on server_1 of a new fleet of n shards, which share a
+// new table tx. It ends with the test.
+func newSession(t *testing.T, ddl string, n int, change ...func(*shardrouter.Config)) *session {
+	t.Helper()
+	resetTable(t, ddl)
+	s := &session{f: newFleet(t, n, change...), shard: "server_1"}
+	t.Cleanup(s.end)
+	return s
+}
+
 func resetTable(t *testing.T, ddl string) {
 	t.Helper()
 	lab.Exec(t, server.RootDSN(), "DROP TABLE IF EXISTS game.tx", "CREATE TABLE game.tx "+ddl)
@@ -92,10 +102,8 @@ func TestTxCut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			resetTable(t, "(n INT)")
-			f := newFleet(t, 2)
-			s := &session{f: f, shard: "server_1"}
-			defer s.end()
+			s := newSession(t, "(n INT)", 2)
+			f := s.f
 			f.proxies["server_1"].CutAfter([]byte(tt.match), tt.when)
 			runs := 0
 			err := shardrouter.Tx(t.Context(), s, tt.opts, func(ctx context.Context, tx *sql.Tx) error {
@@ -149,10 +157,8 @@ func settledAs(match string, runs int, err error) settled {
 
 // A frozen server at COMMIT: no answer, and no guess.
 func TestTxFrozenAtCommit(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 2)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 2)
+	f := s.f
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES (1)"); err != nil {
 			return err
@@ -169,10 +175,8 @@ func TestTxFrozenAtCommit(t *testing.T) {
 // A frozen server before COMMIT: nothing was committed, and the body runs again
 // on the next shard.
 func TestTxFrozenBeforeCommit(t *testing.T) {
-	resetTable(t, "(n INT)")
-	f := newFleet(t, 2)
-	s := &session{f: f, shard: "server_1"}
-	defer s.end()
+	s := newSession(t, "(n INT)", 2)
+	f := s.f
 	runs := 0
 	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
 		if runs++; runs == 1 {
