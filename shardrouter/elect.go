@@ -204,18 +204,18 @@ func all(nodes []sighting) []int {
 // writableAmong are the nodes that take writes: those that are not drained, or
 // all if that leaves none.
 func writableAmong(nodes []sighting) []int {
-	var all, open []int
+	var writable, open []int
 	for i, n := range nodes {
 		if !n.writable() {
 			continue
 		}
-		all = append(all, i)
+		writable = append(writable, i)
 		if !n.Drained {
 			open = append(open, i)
 		}
 	}
 	if len(open) == 0 {
-		return all
+		return writable
 	}
 	return open
 }

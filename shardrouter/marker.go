@@ -2,7 +2,6 @@ package shardrouter
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func (p *markerProof) setOf(shard string) string {
 	}
 	for _, set := range p.Sets {
 		if slices.Contains(set, shard) {
-			return "marker " + strings.Join(set[:1], "")
+			return "marker " + set[0]
 		}
 	}
 	return ""
