@@ -408,7 +408,8 @@ func TestLatePing(t *testing.T) {
 	f := newFleet(t, 1, slowProbes)
 	f.lease(t, "server_1").Release()
 	f.AlwaysPing("server_1")
-	f.proxies["server_1"].SetMode(faultproxy.Freeze)
+	const comPing = "\x01\x00\x00\x00\x0e"
+	onItsWay := f.proxies["server_1"].SwitchAfter([]byte(comPing), faultproxy.BeforeForward, faultproxy.Freeze)
 	got := make(chan *shardrouter.Lease, 1)
 	go func() {
 		l, err := f.Lease(t.Context(), on("server_1"), "")
@@ -417,8 +418,11 @@ func TestLatePing(t *testing.T) {
 		}
 		got <- l
 	}()
-	lab.Eventually(t, 5*time.Second, "the connection is pinged", func() bool { return f.stat("server_1").InUse == 1 })
-	<-time.After(50 * time.Millisecond) // nothing tells that the ping is on its way
+	select {
+	case <-onItsWay:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the connection is not pinged")
+	}
 	f.Succeed("server_1")
 	f.proxies["server_1"].SetMode(faultproxy.Pass)
 	l := <-got
