@@ -142,7 +142,7 @@ func (c *connector) connectTo(ctx context.Context, w *writer, e *era) (*serverCo
 		return nil, &nodeError{w.node.addr, errors.Join(err, conn.Close())}
 	}
 	conn.pool, conn.writer = c.pool, w
-	conn.untie = context.AfterFunc(e.ctx, conn.wire.cut)
+	conn.untie = context.AfterFunc(e.ctx, conn.endWithEra)
 	return conn, nil
 }
 

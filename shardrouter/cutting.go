@@ -1,6 +1,25 @@
 package shardrouter
 
-import "github.com/shardhop/shardhop/healthcache"
+import (
+	"time"
+
+	"github.com/shardhop/shardhop/healthcache"
+)
+
+// cutGrace is how long a statement that was sent has to be answered when its shard
+// goes down: a server in an orderly shutdown refuses connections, and finishes what
+// runs. A COMMIT whose answer is on its way would be of unknown outcome.
+const cutGrace = suspectAfter / 2
+
+// endWithEra cuts the connection when its shard has gone down, but for the answer
+// to a statement that was sent a moment ago. Another one is not sent; see free.
+func (c *serverConn) endWithEra() {
+	if ran := c.uses.runs(); ran > 0 && ran < cutGrace {
+		time.AfterFunc(cutGrace-ran, c.wire.cut)
+		return
+	}
+	c.wire.cut()
+}
 
 // cut ends the present era: every connection of the shard is closed under
 // whatever runs on it, and nobody waits for the shard any longer.

@@ -169,7 +169,9 @@
 //
 // An instance cuts connections only when its own probe has failed. What runs
 // on them then fails as if the server had closed them, after the time of a
-// probe instead of a read timeout.
+// probe instead of a read timeout. A statement that was sent a moment ago has
+// until a quarter of a second after it to be answered: a server in an orderly
+// shutdown refuses connections and finishes what runs.
 //
 // # Transactions
 //

@@ -51,8 +51,8 @@ func (c *serverConn) refuse() error {
 // vouch is asked for every answer that says that a statement succeeded. A node
 // that was overtaken while the statement ran cannot be believed that a write
 // stays. Within a transaction the answer to its COMMIT decides.
-func (c *serverConn) vouch(query string) error {
-	if !c.tx.open && c.guarded() && !onlyReads(query) && c.overtaken() {
+func (c *serverConn) vouch(t traits) error {
+	if !t.reads && !c.tx.open && c.overtaken() {
 		return errOvertaken
 	}
 	return nil

@@ -242,7 +242,7 @@ func TestOrderlyShutdownUnderLoad(t *testing.T) {
 	resetTable(t, "(n INT)")
 	s := scriptserver.New(t)
 	router, err := shardrouter.New(shardrouter.Config{
-		HealthInterval: time.Second, // in a hurry it is called down, and cut off, within milliseconds
+		HealthInterval: 100 * time.Millisecond, // so that it is called down within milliseconds
 		Logger:         quiet(),
 		Shards: []shardrouter.Shard{
 			{Name: "server_1", DSN: shardrouter.DSN(s.DSN())},

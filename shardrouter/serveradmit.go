@@ -54,6 +54,9 @@ func (c *serverConn) free(t traits) error {
 		c.wire.cut()
 		c.note(errHungUp)
 	}
+	if c.rows == 0 && c.era.ended() {
+		c.wire.cut() // what ran when it ended has been answered
+	}
 	switch {
 	case c.wire.gone():
 		c.lost.Store(true)

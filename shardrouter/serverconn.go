@@ -99,7 +99,7 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
-		err = c.vouch(query)
+		err = c.vouch(t)
 	}
 	return res, c.stillIn(ctx, err)
 }
@@ -119,7 +119,7 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 		return nil, err
 	}
 	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
-	return c.opened(ctx, query, inner, err)
+	return c.opened(ctx, query, t, inner, err)
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {

@@ -52,7 +52,7 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 		return nil, err
 	}
 	if res, err = s.mysqlStmt.ExecContext(ctx, args); err == nil {
-		err = s.conn.vouch(s.query)
+		err = s.conn.vouch(s.traits)
 	}
 	return res, s.conn.stillIn(ctx, err)
 }
@@ -68,7 +68,7 @@ func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 		return nil, err
 	}
 	inner, err := s.mysqlStmt.QueryContext(ctx, args)
-	return s.conn.opened(ctx, s.query, inner, err)
+	return s.conn.opened(ctx, s.query, s.traits, inner, err)
 }
 
 // maxClosing bounds the statements of one transaction that wait to be closed.
@@ -98,11 +98,11 @@ type serverRows struct {
 }
 
 // opened books the result of a query.
-func (c *serverConn) opened(ctx context.Context, query string, inner driver.Rows, err error) (driver.Rows, error) {
+func (c *serverConn) opened(ctx context.Context, query string, t traits, inner driver.Rows, err error) (driver.Rows, error) {
 	if err != nil {
 		return nil, c.stillIn(ctx, err)
 	}
-	if err := c.vouch(query); err != nil {
+	if err := c.vouch(t); err != nil {
 		c.wire.cut()
 		_ = inner.Close() // which reads nothing any more
 		return nil, err

@@ -3,6 +3,7 @@ package shardrouter
 import (
 	"database/sql/driver"
 	"errors"
+	"time"
 )
 
 // serverTx is a transaction on a serverConn.
@@ -22,12 +23,12 @@ func (t *serverTx) Commit() (err error) {
 		}
 		return ErrTxEnded
 	}
-	if t.conn.wire.hungUp() || !t.conn.tx.readOnly && t.conn.overtaken() {
+	if t.conn.wire.hungUp() || t.conn.era.ended() || !t.conn.tx.readOnly && t.conn.overtaken() {
 		t.conn.wire.cut()
 	}
 	stayed := t.conn.stays.Swap(true)
 	mark := t.conn.wire.mark()
-	err = t.tx.Commit()
+	err = t.send()
 	if err == nil && !t.conn.tx.readOnly && t.conn.overtaken() {
 		err = errOvertaken
 	}
@@ -35,6 +36,13 @@ func (t *serverTx) Commit() (err error) {
 		return &commitError{err: err, sent: t.conn.wire.sentSince(mark), readOnly: t.conn.tx.readOnly, stays: stayed}
 	}
 	return nil
+}
+
+// send sends COMMIT, which counts as a statement under way until it is answered.
+func (t *serverTx) send() error {
+	t.conn.uses.begin(time.Now())
+	defer t.conn.uses.done()
+	return t.tx.Commit()
 }
 
 func (t *serverTx) Rollback() (err error) {

@@ -50,6 +50,16 @@ func (u *uses) overdue(d time.Duration) bool {
 	return true
 }
 
+// runs is for how long the present statement has been running; 0: none runs.
+func (u *uses) runs() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.asked.IsZero() {
+		return 0
+	}
+	return max(time.Since(u.asked), 1)
+}
+
 // hold counts in what stays open between statements; end counts it out.
 func (u *uses) hold() {
 	u.mu.Lock()

@@ -48,6 +48,14 @@ func HangUp() Answer {
 	return func(c *conn) { c.over = true }
 }
 
+// After waits until done is closed, and answers then.
+func After(done <-chan struct{}, a Answer) Answer {
+	return func(c *conn) {
+		<-done
+		a(c)
+	}
+}
+
 // Silence answers nothing, now or later, and keeps the connection open.
 func Silence() Answer {
 	return func(c *conn) { c.mute = true }
