@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	hc "github.com/shardhop/shardhop/healthcache"
 	"github.com/shardhop/shardhop/internal/lab"
 )
@@ -19,14 +17,8 @@ import (
 func TestHugeValuesAreNotFetched(t *testing.T) {
 	const size, enough = 8 << 20, 1 << 20
 	server := lab.Redis(t)
-	var meters [2]meter
-	var all [2]instance
-	for i, name := range []string{"one", "two"} {
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: meters[i].dial})
-		t.Cleanup(func() { _ = rdb.Close() })
-		all[i] = join(t, rdb, name)
-	}
-	until(t, soon, "both know", func() bool { return all[0].is("a", hc.Up)() && all[1].is("a", hc.Up)() })
+	all, meters := metered(t, server)
+	upForBoth(t, all[0], all[1])
 	huge := strings.Repeat("x", size)
 	put(t, server.Client(), "db:drain:a", huge, 0)
 	until(t, soon, "both obey", drained("a", all[0], all[1]))
@@ -41,11 +33,7 @@ func TestHugeValuesAreNotFetched(t *testing.T) {
 	until(t, soon, "both probe a shard whose lease is nonsense", func() bool {
 		return all[0].count("b") >= before[0]+3 && all[1].count("b") >= before[1]+3
 	})
-	for i := range meters {
-		if n := meters[i].bytes.Load(); n > enough {
-			t.Errorf("instance %d had %d bytes of traffic", i, n)
-		}
-	}
+	meters.within(t, enough)
 }
 
 // The clocks of the instances and of Redis are hours apart, and Redis's jumps.

@@ -38,13 +38,7 @@ func upForBoth(t *testing.T, one, two instance) {
 func TestHugeFleetKeysAreNotFetched(t *testing.T) {
 	const size, enough = 8 << 20, 1 << 20
 	server := lab.Redis(t)
-	var meters [2]meter
-	var all [2]instance
-	for i, name := range []string{"one", "two"} {
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: meters[i].dial})
-		t.Cleanup(func() { _ = rdb.Close() })
-		all[i] = join(t, rdb, name)
-	}
+	all, meters := metered(t, server)
 	upForBoth(t, all[0], all[1])
 	rdb, huge := server.Client(), strings.Repeat("x", size)
 	for _, token := range tokens(t, rdb, 2) {
@@ -60,11 +54,7 @@ func TestHugeFleetKeysAreNotFetched(t *testing.T) {
 	until(t, soon, "a death is shared", func() bool { return stored(t, rdb, "a").State == hc.Down })
 	put(t, rdb, "db:drain:b", "new disks", 0)
 	until(t, soon, "a drain is obeyed", drained("b", all[0], all[1]))
-	for i := range meters {
-		if n := meters[i].bytes.Load(); n > enough {
-			t.Errorf("instance %d had %d bytes of traffic", i, n)
-		}
-	}
+	meters.within(t, enough)
 }
 
 // A counter that does not count, and changes that are never over, hide no news

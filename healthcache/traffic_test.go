@@ -46,6 +46,31 @@ func (c meteredConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// metered joins two instances to a server, with a meter each.
+func metered(t *testing.T, server *lab.RedisServer) (all [2]instance, meters *pair) {
+	t.Helper()
+	meters = new(pair)
+	for i, name := range []string{"one", "two"} {
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: meters[i].dial})
+		t.Cleanup(func() { _ = rdb.Close() })
+		all[i] = join(t, rdb, name)
+	}
+	return all, meters
+}
+
+// pair is the meters of two instances.
+type pair [2]meter
+
+// within fails the test if one of them had more bytes of traffic than that.
+func (p *pair) within(t *testing.T, limit int64) {
+	t.Helper()
+	for i := range p {
+		if n := p[i].bytes.Load(); n > limit {
+			t.Errorf("instance %d had %d bytes of traffic", i, n)
+		}
+	}
+}
+
 // TestQuietTraffic counts what three instances and three shards cost Redis while
 // nothing happens, looks at all keys included.
 func TestQuietTraffic(t *testing.T) {

@@ -270,6 +270,18 @@ func (s *sessions) Claim(ctx context.Context, next middleware.Route) (middleware
 	return s.stored, nil
 }
 
+// beat has the next claim find that another request stored winner, unless that is
+// zero, and every claim end with err.
+func (s *sessions) beat(winner middleware.Route, err error) {
+	s.claim = func(context.Context, middleware.Route) error {
+		if !winner.IsZero() {
+			s.store(winner)
+			winner = middleware.Route{}
+		}
+		return err
+	}
+}
+
 func (s *sessions) Changed(context.Context) bool { return s.changed }
 
 func (s *sessions) Key(context.Context) string { return "key" }

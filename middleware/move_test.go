@@ -52,13 +52,7 @@ func TestAssign(t *testing.T) {
 				rg.fleet.set(s, true)
 			}
 			rg.get(func(_ http.ResponseWriter, r *http.Request) {
-				rg.sessions.claim = func(context.Context, middleware.Route) error {
-					if !tt.winner.IsZero() {
-						rg.sessions.store(tt.winner)
-						tt.winner = middleware.Route{}
-					}
-					return tt.claimErr
-				}
+				rg.sessions.beat(tt.winner, tt.claimErr)
 				if err := middleware.Assign(r.Context(), tt.group); !errors.Is(err, tt.err) {
 					t.Fatalf("error %v, want %v", err, tt.err)
 				}
@@ -115,13 +109,7 @@ func TestMove(t *testing.T) {
 			rg.sessions.stored = tt.stored
 			rg.fleet.set(tt.down, true)
 			rg.get(func(_ http.ResponseWriter, r *http.Request) {
-				rg.sessions.claim = func(context.Context, middleware.Route) error {
-					if !tt.winner.IsZero() {
-						rg.sessions.store(tt.winner)
-						tt.winner = middleware.Route{}
-					}
-					return tt.claimErr
-				}
+				rg.sessions.beat(tt.winner, tt.claimErr)
 				if err := middleware.Move(r.Context(), tt.shard); !errors.Is(err, tt.err) {
 					t.Fatalf("error %v, want %v", err, tt.err)
 				}
