@@ -35,11 +35,19 @@ func heldSince(ctx context.Context, h shardrouter.Hold, since time.Time) <-chan 
 	return done
 }
 
-func TestHoldEndsWithAProof(t *testing.T) {
+// inHold runs f in virtual time, on a hold whose shard has one node.
+func inHold(t *testing.T, most int, limit, pause time.Duration, f func(t *testing.T, h shardrouter.Hold, node *writable)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var node writable
-		h := shardrouter.NewHold(10, time.Minute, 200*time.Millisecond, node.prove)
+		h := shardrouter.NewHold(most, limit, pause, node.prove)
 		defer h.Close()
+		f(t, h, &node)
+	})
+}
+
+func TestHoldEndsWithAProof(t *testing.T) {
+	inHold(t, 10, time.Minute, 200*time.Millisecond, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		start := time.Now()
 		a, b := held(t.Context(), h), held(t.Context(), h)
 		time.Sleep(5 * time.Second)
@@ -61,10 +69,7 @@ func TestHoldEndsWithAProof(t *testing.T) {
 
 // The time of a hold runs from the start of the outage, not of the request.
 func TestHoldTimeCountsFromTheOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		start := time.Now()
 		first := held(t.Context(), h)
 		time.Sleep(50 * time.Second)
@@ -91,10 +96,7 @@ func TestHoldTimeCountsFromTheOutage(t *testing.T) {
 
 // An outage that others saw begin earlier leaves less time.
 func TestHoldKnowsWhenTheOutageBegan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		start := time.Now()
 		done := heldSince(t.Context(), h, start.Add(-40*time.Second))
 		if err := <-done; !errors.Is(err, shardrouter.ErrHoldOver) || time.Since(start) != 20*time.Second {
@@ -106,10 +108,7 @@ func TestHoldKnowsWhenTheOutageBegan(t *testing.T) {
 // What was lent here meanwhile says that it began later: the others may go by a
 // clock that is behind.
 func TestHoldKnowsThatItServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		start := time.Now()
 		<-time.After(time.Second)
 		h.Served(time.Now())
@@ -122,10 +121,7 @@ func TestHoldKnowsThatItServed(t *testing.T) {
 }
 
 func TestHoldIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(3, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 3, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		var inside []<-chan error
 		for range 3 {
 			inside = append(inside, held(t.Context(), h))
@@ -146,10 +142,7 @@ func TestHoldIsBounded(t *testing.T) {
 // What was proved after a request failed ends its wait before it begins: the
 // news of the end may be faster than the request that missed the shard.
 func TestHoldWhoseEndWasSeenFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		failed := time.Now()
 		time.Sleep(time.Second)
 		h.End(time.Now())
@@ -165,10 +158,7 @@ func TestHoldWhoseEndWasSeenFirst(t *testing.T) {
 
 // A success that began before the outage says nothing about it.
 func TestHoldIsNotEndedByThePast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		before := time.Now()
 		time.Sleep(time.Second)
 		done := held(t.Context(), h)
@@ -211,10 +201,7 @@ func TestHoldsAreApart(t *testing.T) {
 // A proof in the very moment in which the time is over counts, and an outage
 // that begins twice ends once.
 func TestHoldAtTheLastMoment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(100, time.Minute, time.Hour, node.prove)
-		defer h.Close()
+	inHold(t, 100, time.Minute, time.Hour, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		var waits []<-chan error
 		for range 50 {
 			waits = append(waits, held(t.Context(), h))
@@ -239,10 +226,7 @@ func TestHoldAtTheLastMoment(t *testing.T) {
 }
 
 func TestHoldEndsWithItsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		gone := errors.New("the client is gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := held(ctx, h)
@@ -278,10 +262,7 @@ func TestHoldAnswersAtShutdown(t *testing.T) {
 
 // News of another shard of the group lets a request look again.
 func TestHoldEndsWithNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var node writable
-		h := shardrouter.NewHold(10, time.Minute, time.Second, node.prove)
-		defer h.Close()
+	inHold(t, 10, time.Minute, time.Second, func(t *testing.T, h shardrouter.Hold, node *writable) {
 		news := make(chan struct{})
 		done := make(chan error, 1)
 		go func() { done <- h.Wait(t.Context(), time.Now(), time.Now(), news) }()
