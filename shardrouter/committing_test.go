@@ -208,3 +208,30 @@ func TestStatementsThatWouldCommitAreRefused(t *testing.T) {
 		t.Errorf("with a savepoint: got %v and %d rows, want one", err, count(t))
 	}
 }
+
+// A statement that was prepared before its transaction began is refused as well.
+func TestStatementPreparedBeforeTxWouldCommit(t *testing.T) {
+	for _, text := range []string{"COMMIT", "CREATE TABLE ddl (n INT)", "TRUNCATE tx"} {
+		resetTable(t, "(n INT)")
+		l := newFleet(t, 1).lease(t, "server_1")
+		stmt, err := l.Conn().PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := l.Conn().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := insertOne(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
+		_, err = stmt.ExecContext(t.Context())
+		if !errors.Is(err, shardrouter.ErrImplicitCommit) || shardrouter.ProgressOf(err) != shardrouter.NotSent {
+			t.Errorf("%s: got %v (%v), want ErrImplicitCommit, not sent", text, err, shardrouter.ProgressOf(err))
+		}
+		if err := errors.Join(tx.Rollback(), stmt.Close()); err != nil || count(t) != 0 { //nolint:sqlclosecheck // before the lease ends
+			t.Errorf("%s: %v and %d rows, want none", text, err, count(t))
+		}
+		l.Release()
+	}
+}

@@ -29,13 +29,17 @@ func (c *serverConn) overtaken() bool {
 	return c.stale() || !c.pool.succession.awaitMandate(c.writer)
 }
 
-// mayRun refuses a statement that writes to a node that was overtaken.
+// mayRun refuses a statement that writes to a node that was overtaken, and one that
+// would end the transaction in which it stands.
 func (c *serverConn) mayRun(t traits) error {
 	if err := c.free(t); err != nil {
 		return err
 	}
 	if !t.reads && c.overtaken() {
 		return c.refuse()
+	}
+	if c.tx.open && t.breaks {
+		return ErrImplicitCommit
 	}
 	return nil
 }

@@ -25,9 +25,6 @@ func (c *serverConn) admit(query string) (traits, error) {
 	if err := c.mayRun(t); err != nil {
 		return t, err
 	}
-	if c.tx.open && t.breaks {
-		return t, ErrImplicitCommit
-	}
 	if t.residue {
 		c.tainted = true
 		c.foreignText = c.foreignText || t.foreign
