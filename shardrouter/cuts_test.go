@@ -1,11 +1,7 @@
 package shardrouter_test
 
 import (
-	"context"
-	"crypto/rand"
-	"database/sql"
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -20,94 +16,6 @@ import (
 var update = flag.Bool("update", false, "write the table of outcomes into the docs")
 
 const outcomesDoc = "../docs/outcomes.md"
-
-// needle stands in what is cut, in the text of a statement or in the argument
-// of a prepared one.
-const needle = "needle-42"
-
-// cutKind is a kind of statement that is cut where match goes over the wire.
-type cutKind struct {
-	name, match string
-	run         func(ctx context.Context, s *session, cut func()) error
-}
-
-// tx reports whether the library runs the statement in a transaction of its own.
-func (k cutKind) tx() bool { return strings.Contains(k.name, "of `Tx") }
-
-// cutKinds are cut each alone on a lease's connection.
-var cutKinds = []cutKind{
-	{"`Exec` of a write", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return exec(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"')")
-	}},
-	{"`Query` that writes", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return readAll(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"') RETURNING w")
-	}},
-	{"`Query` that reads", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return readAll(ctx, s.lease.Conn(), "SELECT w FROM tx WHERE w = '"+needle+"'")
-	}},
-	{"prepared write", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		_, err := s.lease.Conn().ExecContext(ctx, "INSERT INTO tx VALUES (?)", needle)
-		return err
-	}},
-	{"write in `BeginTx`", needle, func(ctx context.Context, s *session, cut func()) error {
-		tx, err := s.lease.Conn().BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		cut()
-		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES ('"+needle+"')"); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}},
-	{"its COMMIT", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
-		tx, err := s.lease.Conn().BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES ('"+needle+"')"); err != nil {
-			return err
-		}
-		cut()
-		return tx.Commit()
-	}},
-	{"statement of `Tx`", needle, func(ctx context.Context, s *session, cut func()) error {
-		return shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, cut, func() {}) })
-	}},
-	{"COMMIT of `Tx`", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
-		return shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, func() {}, cut) })
-	}},
-	{"COMMIT of `Tx` without outcome row", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
-		return shardrouter.Tx(ctx, s, withoutRow, func(ctx context.Context, tx *sql.Tx) error { return writeCut(ctx, tx, func() {}, cut) })
-	}},
-	{"COMMIT of `TxAnswer` with a key", "COMMIT", func(ctx context.Context, s *session, cut func()) error {
-		opts := shardrouter.TxOptions{Key: rand.Text()}
-		answer, err := shardrouter.TxAnswer(ctx, s, opts, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
-			return []byte("one"), writeCut(ctx, tx, func() {}, cut)
-		})
-		if err == nil && string(answer.Body) != "one" {
-			return fmt.Errorf("the answer is %q", answer.Body)
-		}
-		return err
-	}},
-}
-
-// writeCut is the body of a transaction, with a cut before its statement or
-// after it. A second run is not cut.
-func writeCut(ctx context.Context, tx *sql.Tx, before, after func()) error {
-	before()
-	if _, err := tx.ExecContext(ctx, "INSERT INTO tx VALUES ('"+needle+"')"); err != nil {
-		return err
-	}
-	after()
-	return nil
-}
 
 // cutMoment is a moment at which a connection is cut.
 type cutMoment struct {
@@ -135,6 +43,9 @@ var cuts = []cutMoment{
 // A connection is cut at every moment of a statement. What the error says must
 // hold of the rows, and the table in the docs says the same.
 func TestCuts(t *testing.T) {
+	lab.Exec(t, server.RootDSN(),
+		"CREATE OR REPLACE FUNCTION game.write_down(what VARCHAR(40)) RETURNS INT BEGIN INSERT INTO tx VALUES (what); RETURN 1; END",
+		"CREATE OR REPLACE PROCEDURE game.write_it(what VARCHAR(40)) INSERT INTO tx VALUES (what)")
 	table := "| statement |"
 	for _, c := range cuts {
 		table += " " + c.name + " |"

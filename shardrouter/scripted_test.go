@@ -27,7 +27,12 @@ var occasions = []struct {
 		return readAll(ctx, l.Conn(), "SELECT n FROM t")
 	}},
 	{"prepared", "UPDATE", func(ctx context.Context, l *shardrouter.Lease) error {
-		_, err := l.Conn().ExecContext(ctx, "UPDATE t SET n = ?", 1)
+		stmt, err := l.Conn().PrepareContext(ctx, "UPDATE t SET n = ?")
+		if err != nil {
+			return err
+		}
+		defer stmt.Close()
+		_, err = stmt.ExecContext(ctx, 1)
 		return err
 	}},
 	{"in BeginTx", "UPDATE", func(ctx context.Context, l *shardrouter.Lease) error {
