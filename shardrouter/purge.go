@@ -56,8 +56,11 @@ func (g *purger) run(ctx context.Context) {
 	}
 }
 
-// isOurTurn takes the shard's turn in this interval, of which the fleet has
-// one. Without Redis every instance takes its own.
+// turn is how long one pass has the table to itself in the fleet.
+func (g *purger) turn() time.Duration { return g.interval() / 2 }
+
+// isOurTurn takes the shard's turn, of which the fleet has one at a time. Without
+// Redis every instance takes its own.
 func (g *purger) isOurTurn(ctx context.Context) bool {
 	rdb := g.router.cfg.Redis
 	if rdb == nil {
@@ -65,14 +68,14 @@ func (g *purger) isOurTurn(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.interval())
 	defer cancel()
-	took, err := takeTurn(ctx, rdb, purgeKey(g.pool.name), g.router.cfg.Instance, g.interval()/2)
+	took, err := takeTurn(ctx, rdb, purgeKey(g.pool.name), g.router.cfg.Instance, g.turn())
 	return err == nil && took
 }
 
 // pass goes once through the table, from a random key to its end and on from
-// its beginning, for an interval at most.
+// its beginning, for its turn at most.
 func (g *purger) pass(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, g.interval())
+	ctx, cancel := context.WithTimeout(ctx, g.turn())
 	defer cancel()
 	start := make([]byte, sha256.Size)
 	_, _ = rand.Read(start) // never fails
