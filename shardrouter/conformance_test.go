@@ -249,33 +249,6 @@ func TestWrapperWhereTheConnectionEnds(t *testing.T) {
 	}
 }
 
-// A transaction that cannot begin because its connection has gone says so, even
-// where the end of the one before has not come through.
-func TestBeginOnAConnectionThatHasGone(t *testing.T) {
-	_, wrapped := scriptsFor(t, server.DSN())
-	err := wrapped.conn.Raw(func(dc any) error {
-		c := dc.(interface {
-			driver.ConnBeginTx
-			driver.ExecerContext
-		})
-		tx := must(c.BeginTx(t.Context(), driver.TxOptions{}))(t)
-		defer func() { _ = tx.Rollback() }()
-		if _, err := c.BeginTx(t.Context(), driver.TxOptions{}); !errors.Is(err, shardrouter.ErrTxOpen) {
-			t.Errorf("on a living connection: got %v, want ErrTxOpen", err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		if _, err := c.ExecContext(ctx, "DO SLEEP(20)", nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the end of the context", err)
-		}
-		_, err := c.BeginTx(t.Context(), driver.TxOptions{})
-		return err
-	})
-	if errors.Is(err, shardrouter.ErrTxOpen) || !errors.Is(err, shardrouter.ErrConnLost) || shardrouter.ProgressOf(err) != shardrouter.NotSent {
-		t.Errorf("got %v, want the end of the connection, not sent", err)
-	}
-}
-
 // killed has the server end the connection under a statement, and returns its
 // error.
 func (s *script) killed(t *testing.T) error {

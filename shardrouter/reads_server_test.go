@@ -156,6 +156,8 @@ func TestLeaseOnlyRead(t *testing.T) {
 		{"write", func(c *sql.Conn) error { return exec(t.Context(), c, "INSERT INTO tx VALUES (1)") }, false},
 		{"write that failed", func(c *sql.Conn) error { _ = exec(t.Context(), c, "INSERT INTO tx VALUES ('x')"); return nil }, false},
 		{"query that writes", func(c *sql.Conn) error { return readAll(t.Context(), c, "INSERT INTO tx VALUES (1) RETURNING n") }, false},
+		{"stored function", func(c *sql.Conn) error { _ = readAll(t.Context(), c, "SELECT dig_deep()"); return nil }, false},
+		{"procedure", func(c *sql.Conn) error { _ = readAll(t.Context(), c, "CALL dig_deep()"); return nil }, false},
 		{"write with arguments", func(c *sql.Conn) error {
 			_, err := c.ExecContext(t.Context(), "INSERT INTO tx VALUES (?)", 1)
 			return err
