@@ -156,6 +156,28 @@ func TestMarkersAreShownAnewAfterAReturn(t *testing.T) {
 	})
 }
 
+// Nothing is said of copies before all of them were looked at.
+func TestCopiesByMarkersAreNoAlarm(t *testing.T) {
+	var log lab.Log
+	told := make(chan [][]string, 10)
+	router := open(t, shardrouter.Config{
+		Copies: shardrouter.CopiesMarker, HealthInterval: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Observer: shardrouter.Observer{Copies: func(_ string, sets [][]string) { told <- sets }},
+		Shards:   []shardrouter.Shard{{Name: "server_1", DSN: dsnAt(server.Addr())}, {Name: "server_2", DSN: dsnAt(server.Addr())}},
+	})
+	select {
+	case sets := <-told:
+		if len(sets) != 1 {
+			t.Errorf("the first word is %v, want one set:\n%s", sets, log.String())
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("told of nothing")
+	}
+	if !router.Copies("server_1", "server_2") {
+		t.Error("they are no copies")
+	}
+}
+
 // An account that may not write markers.
 func TestShardThatTakesNoMarkers(t *testing.T) {
 	lab.Exec(t, server.RootDSN(), "CREATE DATABASE IF NOT EXISTS bare",

@@ -255,6 +255,12 @@ func (v *prover) rows(group, shard string) string {
 	return p.setOf(shard)
 }
 
-// knows reports whether there is anything to wait for before something is said of
-// the group.
-func (v *prover) knows(group string) bool { return v == nil || v.of(group) != nil }
+// knows reports whether there is nothing to wait for before something is said of
+// the group: no first look at it, nor at a shard that has come up since the last.
+func (v *prover) knows(group string) bool {
+	if v == nil {
+		return true
+	}
+	p := v.of(group)
+	return p != nil && !slices.ContainsFunc(p.Away, v.isUp)
+}
