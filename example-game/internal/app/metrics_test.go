@@ -26,3 +26,18 @@ func TestMetrics(t *testing.T) {
 		t.Error("an account is told")
 	}
 }
+
+// The embedded nodes hold the same rows, and that is proved.
+func TestEmbeddedNodesAreCopies(t *testing.T) {
+	game := start(t)
+	admin := newClient(t, game.AdminURL())
+	eventually(t, "all are copies of each other", func() bool {
+		text := admin.want(http.StatusOK, "GET", "/metrics", "").body
+		for _, shard := range []string{"server_1", "server_2", "server_3"} {
+			if !strings.Contains(text, `shardhop_shards_of_other_rows{shard="`+shard+`"} 0`+"\n") {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -110,6 +110,9 @@ func (s settings) complete(r *envread.Reader, vars map[string]string) map[string
 		if full["SHARD_OUTCOME_RETENTION"] == "" {
 			full["SHARD_OUTCOME_RETENTION"] = ownRetention
 		}
+		if full["SHARD_COPIES"] == "" { // the embedded nodes of a group are
+			full["SHARD_COPIES"] = string(shardrouter.CopiesMarker)
+		}
 		for _, name := range ownNodes {
 			full["SHARD_"+strings.ToUpper(name)+"_DSN"] = standInDSN
 		}
