@@ -75,7 +75,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range poolFigures {
 		ch <- f.desc
 	}
-	for _, d := range [...]*prometheus.Desc{descState, descDrained, descAlarm, descNode, descWriter, descConnections} {
+	for _, d := range [...]*prometheus.Desc{descState, descDrained, descAlarm, descNode, descWriter, descOtherRows, descConnections} {
 		ch <- d
 	}
 	c.attempts.Describe(ch)
@@ -90,9 +90,16 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if r == nil {
 		return
 	}
-	for _, s := range r.Stats() {
+	stats := r.Stats()
+	size := map[string]int{} // of each group
+	for _, s := range stats {
+		size[s.Group]++
+	}
+	for _, s := range stats {
 		collectPool(ch, s)
 		collectHealth(ch, s, r.Health().View(s.Shard))
+		others := size[s.Group] - 1 - len(s.Copies)
+		ch <- prometheus.MustNewConstMetric(descOtherRows, prometheus.GaugeValue, float64(others), s.Shard)
 	}
 }
 

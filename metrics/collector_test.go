@@ -96,6 +96,20 @@ shardhop_shard_alarm{shard="server_1"} 0
 	}
 }
 
+// Shards of one group of which nothing proves that they hold the same rows.
+func TestShardsOfOtherRows(t *testing.T) {
+	nowhere := shardrouter.DSN("app:x@tcp(127.0.0.1:1)/game")
+	c, _ := newCollector(t, shardrouter.Shard{Name: "server_1", DSN: nowhere}, shardrouter.Shard{Name: "server_2", DSN: nowhere},
+		shardrouter.Shard{Name: "alone", DSN: nowhere, Group: "west"})
+	expect(t, c, `
+# HELP shardhop_shards_of_other_rows Other shards of the group that are not proved to hold the same rows: a player who is rotated there starts on other rows.
+# TYPE shardhop_shards_of_other_rows gauge
+shardhop_shards_of_other_rows{shard="alone"} 0
+shardhop_shards_of_other_rows{shard="server_1"} 1
+shardhop_shards_of_other_rows{shard="server_2"} 1
+`, "shardhop_shards_of_other_rows")
+}
+
 // Names, units and help texts are as Prometheus wants them, and nothing is
 // collected twice.
 func TestConventions(t *testing.T) {

@@ -18,6 +18,7 @@
 //	shardhop_shard_alarm                 1 while something needs an operator
 //	shardhop_node_state{node,state}      the same for each node that was probed
 //	shardhop_writer_epoch{node}          of shards of several nodes: who takes the writes
+//	shardhop_shards_of_other_rows        in the group: whoever is rotated there starts anew
 //	shardhop_connections{use}            in_use, idle
 //	shardhop_connections_max             the bound of the pool
 //	shardhop_requests_waiting            in line for a connection

@@ -12,6 +12,7 @@ var (
 	descAlarm       = describe("shard_alarm", "1 while something about the shard needs an operator; the log says what.")
 	descNode        = describe("node_state", "1 for the state that the node was probed in, 0 for the others.", "node", "state")
 	descWriter      = describe("writer_epoch", "How often another node of the shard became its writer; the label names the present one.", "node")
+	descOtherRows   = describe("shards_of_other_rows", "Other shards of the group that are not proved to hold the same rows: a player who is rotated there starts on other rows.")
 	descConnections = describe("connections", "Open connections of the shard's pool, by use.", "use")
 )
 

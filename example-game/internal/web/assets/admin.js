@@ -30,7 +30,7 @@ async function refresh() {
     const shards = await call("GET", "/shards");
     $("lock").hidden = true;
     $("board").hidden = false;
-    shards.forEach(draw);
+    shards.forEach((s) => draw(s, shards));
     $("hint").hidden = !shards.some((s) => s.node);
   } catch (error) {
     if (error.status === 401) {
@@ -74,7 +74,7 @@ function newRow(s) {
   }
   row.querySelector(".orders").append(...Object.values(row.verbs), row.drain, row.undrain);
   row.querySelector(".name").textContent = s.shard;
-  row.querySelector(".group").textContent = s.group;
+  row.querySelector(".group-name").textContent = s.group;
   rows.set(s.shard, row);
   $("shards").append(row);
   return row;
@@ -83,7 +83,13 @@ function newRow(s) {
 // fits tells which verbs mean something for an embedded node.
 const fits = { up: ["stop", "freeze"], stopped: ["start"], frozen: ["thaw", "stop"] };
 
-function draw(s) {
+// strangers names the shards to which a player of s may be rotated, and would start
+// on other rows.
+function strangers(s, shards) {
+  return shards.filter((o) => o.group === s.group && o.shard !== s.shard && !s.copies.includes(o.shard)).map((o) => o.shard);
+}
+
+function draw(s, shards) {
   const row = rows.get(s.shard) || newRow(s);
   const text = (name, value) => { row.querySelector(name).textContent = value; };
   const state = row.querySelector(".state");
@@ -96,6 +102,8 @@ function draw(s) {
   row.querySelector(".group").title = s.copies.length
     ? "holds the same rows as " + s.copies.join(", ")
     : "not proved to hold the rows of another shard";
+  const others = strangers(s, shards);
+  text(".other-rows", others.length ? "a player who is rotated to " + others.join(", ") + " starts on other rows" : "");
   text(".in-use", s.pool.in_use + " / " + s.pool.max_conns);
   text(".idle", s.pool.idle);
   text(".waiting", s.pool.waiting);
