@@ -23,12 +23,13 @@ var (
 	seed   = flag.Uint64("seed", 0, "seed of all that is random; 0 for another one each time")
 	only   = flag.String("fault", "", "the one fault to cause, by its name in the table; all when empty")
 	table  = flag.String("table", "", "file between whose marks the table is written")
+	most   = flag.Duration("most", longestWait, "the longest that a request may wait")
 )
 
 const (
 	players = 20
 	// longestWait is no promise: it is what nothing may exceed on the busiest
-	// machine. The table has what it was.
+	// machine. The table has what it was, and `make chaos` holds it to less.
 	longestWait = 30 * time.Second
 	// syncTimeout bounds the wait for a node that was mended.
 	syncTimeout = 90 * time.Second
@@ -87,7 +88,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 		if score.Stale > 0 {
 			t.Errorf("%s: %d reads came too early", f.name, score.Stale)
 		}
-		if wait := score.Longest(); wait > longestWait {
+		if wait := score.Longest(); wait > *most {
 			t.Errorf("%s: a request took %v", f.name, wait)
 		}
 		lines = append(lines, chaos.Line(f.name, *rounds, &score, audit))
