@@ -51,6 +51,7 @@ func TestVerdicts(t *testing.T) {
 		{&shardrouter.StatementError{Shard: "a", Progress: shardrouter.NotSent, Err: driver.ErrBadConn}, 503, "connection_lost", true, "nothing ran"},
 		{&shardrouter.StatementError{Shard: "a", Progress: shardrouter.Sent, Err: mysql.ErrInvalidConn}, 503, "connection_lost", true, "it only reads"},
 		{&shardrouter.StatementError{Shard: "a", Progress: shardrouter.RolledBack, Err: mysql.ErrInvalidConn}, 503, "connection_lost", true, "nothing of the transaction stays"},
+		{&shardrouter.StatementError{Shard: "a", Progress: shardrouter.NotSent, Err: mysql.ErrPktTooLarge}, 500, "internal", false, "too large now and next time"},
 		{&shardrouter.StatementError{Shard: "a", Err: mysql.ErrInvalidConn}, 500, "outcome_unknown", false, "never an invitation to do it twice"},
 		{&shardrouter.StatementError{Shard: "a", Err: &mysql.MySQLError{Number: 1290, Message: "--read-only"}}, 500, "outcome_unknown", false, "a procedure may have run in part"},
 		{driver.ErrBadConn, 503, "connection_lost", false, "something may have run"},

@@ -42,6 +42,7 @@ type node struct {
 	member atomic.Pointer[membership]
 	// leavesOpen is what it last said of its settings; see settingsThatCommit.
 	leavesOpen atomic.Bool
+	packets    packetLimit
 	// multi: a connection takes several statements at once.
 	multi bool
 	texts *texts
@@ -51,11 +52,14 @@ func newNode(cfg *mysql.Config) (*node, error) {
 	if cfg.Net == "tcp" || cfg.Net == "unix" {
 		cfg.DialFunc = dialWire
 	}
-	dial, err := mysql.NewConnector(cfg)
-	if err != nil {
+	n := &node{addr: cfg.Addr, multi: cfg.MultiStatements, texts: newTexts(cfg.MultiStatements)}
+	n.packets.own = max(cfg.MaxAllowedPacket, 0)
+	if err := cfg.Apply(mysql.BeforeConnect(n.packets.prepare)); err != nil {
 		return nil, err
 	}
-	return &node{addr: cfg.Addr, dial: dial, multi: cfg.MultiStatements, texts: newTexts(cfg.MultiStatements)}, nil
+	var err error
+	n.dial, err = mysql.NewConnector(cfg)
+	return n, err
 }
 
 // connect opens one server connection.
@@ -70,7 +74,7 @@ func (n *node) connect(ctx context.Context, e *era) (*serverConn, error) {
 	if !ok {
 		return nil, errors.Join(errForeignDriver, inner.Close())
 	}
-	return &serverConn{mysqlConn: conn, wire: slot.wire, era: e, node: n, lastUsed: time.Now()}, nil
+	return &serverConn{mysqlConn: conn, wire: slot.wire, limit: slot.limit, era: e, node: n, lastUsed: time.Now()}, nil
 }
 
 // handshake has the driver connect. It trusts the lengths in what a server
@@ -133,6 +137,21 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 func (c *connector) connectTo(ctx context.Context, w *writer, e *era) (*serverConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.pool.cfg.ConnectTimeout)
 	defer cancel()
+	conn, err := c.open(ctx, w, e)
+	if err == nil && conn.outdated() {
+		_ = conn.Close() // nothing was done on it
+		conn, err = c.open(ctx, w, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn.pool, conn.writer = c.pool, w
+	conn.untie = context.AfterFunc(e.ctx, conn.endWithEra)
+	return conn, nil
+}
+
+// open opens a connection to the writer, and makes sure that it leads there.
+func (c *connector) open(ctx context.Context, w *writer, e *era) (*serverConn, error) {
 	conn, err := w.node.connect(ctx, e)
 	if err != nil {
 		return nil, err
@@ -141,8 +160,6 @@ func (c *connector) connectTo(ctx context.Context, w *writer, e *era) (*serverCo
 		conn.wire.cut()
 		return nil, &nodeError{w.node.addr, errors.Join(err, conn.Close())}
 	}
-	conn.pool, conn.writer = c.pool, w
-	conn.untie = context.AfterFunc(e.ctx, conn.endWithEra)
 	return conn, nil
 }
 

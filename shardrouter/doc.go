@@ -225,6 +225,10 @@
 // written and read, and is looked at before every statement, since a server
 // that has hung up gets none. Nothing is sent again.
 //
+// A statement that is larger than the server takes is refused by this side, with
+// [ErrTooLarge]: the server would hang up on it in mid-write, as if it had died. Its
+// limit is asked of every connection, together with who it is.
+//
 // # What a lease promises
 //
 // A lease's connection is verified when it is handed out. It goes back clean:

@@ -21,6 +21,7 @@ const (
 	erTableAccessDenied        = 1142
 	erNoSuchTable              = 1146
 	erAbortingConnection       = 1152
+	erNetPacketTooLarge        = 1153
 	erNetReadError             = 1158
 	erNetReadInterrupted       = 1159
 	erNetErrorOnWrite          = 1160

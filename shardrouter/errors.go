@@ -29,6 +29,10 @@ var (
 	// ErrConnLost: the connection went, and nothing of what was under way stays.
 	// The error is a [*StatementError].
 	ErrConnLost = errors.New("shardrouter: connection lost")
+	// ErrTooLarge: the statement, or one parameter of it, is larger than the server
+	// takes (max_allowed_packet), or the DSN (maxAllowedPacket). It did not run, and
+	// would not on another run either. The error is a [*StatementError].
+	ErrTooLarge = errors.New("shardrouter: statement too large")
 	// ErrKeyReused: the idempotency key was used for another request. Nothing
 	// was run.
 	ErrKeyReused = errors.New("shardrouter: the idempotency key was used for another request")

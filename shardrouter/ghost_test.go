@@ -87,8 +87,8 @@ func TestNobodyElseIsEndedBehindAProxy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := scriptserver.New(t)
 			if tt.number != "" {
-				s.Answer("@@global.wsrep_on", scriptserver.Rows([]string{"read_only", "thread", "life", "server", "gtid", "commits", "galera", "cluster"},
-					[]string{"0", tt.number, "one", "one", "", "1NO_CHAIN", "OFF", ""}))
+				s.Answer("@@global.wsrep_on", scriptserver.Rows([]string{"read_only", "thread", "life", "server", "gtid", "commits", "packet", "galera", "cluster"},
+					[]string{"0", tt.number, "one", "one", "", "1NO_CHAIN", "16777216", "OFF", ""}))
 			}
 			src := &session{f: &fleet{Router: routerOf(t, s.DSN())}, shard: "server_1"}
 			defer src.end()

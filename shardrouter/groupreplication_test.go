@@ -15,8 +15,8 @@ import (
 func groupMember(t *testing.T, name, online, minority string) *scriptserver.Server {
 	t.Helper()
 	s := scriptserver.New(t)
-	s.Answer("group_replication_group_name", scriptserver.Rows([]string{"read_only", "thread", "life", "uuid", "gtid", "commits", "group"},
-		[]string{"0", "7", s.Addr(), s.Addr(), "", "1NO_CHAIN", name}))
+	s.Answer("group_replication_group_name", scriptserver.Rows([]string{"read_only", "thread", "life", "uuid", "gtid", "commits", "packet", "group"},
+		[]string{"0", "7", s.Addr(), s.Addr(), "", "1NO_CHAIN", "16777216", name}))
 	s.Answer("replication_group_members", scriptserver.Rows([]string{"online", "minority"}, []string{online, minority}))
 	return s
 }

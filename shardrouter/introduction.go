@@ -14,6 +14,7 @@ import (
 type introduction struct {
 	readOnly, galera bool
 	leavesOpen       bool   // see settingsThatCommit
+	packet           int64  // its max_allowed_packet; 0: not told
 	clusterName      string // of a Galera member
 	groupName        string // of a member of a group of MySQL group replication
 	peer             peer
@@ -77,10 +78,10 @@ var (
 // that know neither's variables, or fewer still, and for those that only speak the
 // protocol.
 var introductions = [...][]question{
-	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askCommits, askGalera, askClusterName},
-	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits, askGroupName},
-	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits},
-	{askReadOnly, askThread, askLife, askCommits},
+	{askReadOnly, askThread, askLife, askServerID, askMariaDBGTID, askCommits, askPacket, askGalera, askClusterName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits, askPacket, askGroupName},
+	{askReadOnly, askThread, askLife, askServerUUID, askMySQLGTID, askCommits, askPacket},
+	{askReadOnly, askThread, askLife, askCommits, askPacket},
 	{askReadOnly, askThread, askLife},
 	{askReadOnly},
 }
@@ -101,6 +102,7 @@ func (n *node) introduce(ctx context.Context, conn driver.QueryerContext) (intro
 			kind := in.membership()
 			n.member.Store(&kind)
 			n.leavesOpen.Store(in.leavesOpen)
+			n.packets.told.Store(in.packet)
 			return in, nil
 		}
 		if !notUnderstood(err) || i == len(introductions)-1 {

@@ -15,7 +15,7 @@ type Progress int
 const (
 	// Unknown: it may have run, and what it did may stay.
 	Unknown Progress = iota
-	// NotSent: the server has not got it.
+	// NotSent: the server has not got it, or not taken it for its size.
 	NotSent
 	// Sent: it may have run, and provably only read.
 	Sent
@@ -55,7 +55,7 @@ func ProgressOf(err error) Progress {
 	if errors.Is(err, ErrRolledBack) {
 		return RolledBack
 	}
-	for _, refused := range []error{ErrRowsOpen, ErrTxOpen, ErrTxEnded, ErrImplicitCommit, ErrUnavailable, ErrBusy, ErrNestedLease} {
+	for _, refused := range []error{ErrRowsOpen, ErrTxOpen, ErrTxEnded, ErrImplicitCommit, ErrTooLarge, ErrUnavailable, ErrBusy, ErrNestedLease} {
 		if errors.Is(err, refused) {
 			return NotSent
 		}
@@ -64,8 +64,9 @@ func ProgressOf(err error) Progress {
 }
 
 // StatementError is a statement on a lease's connection that ended because the
-// connection went, or in a way that leaves open whether it took effect. It wraps
-// [ErrOutcomeUnknown] if Progress is Unknown, and else [ErrConnLost].
+// connection went, or in a way that leaves open whether it took effect, or that was
+// too large. It wraps [ErrOutcomeUnknown] if Progress is Unknown, [ErrTooLarge] if
+// it was too large, and else [ErrConnLost].
 //
 // An answer of the server that leaves nothing open, such as a duplicate key,
 // comes as the driver gives it, and so does the end of the statement's context.
@@ -91,8 +92,11 @@ func (e *StatementError) Unwrap() []error {
 }
 
 func (e *StatementError) occasion() error {
-	if e.Progress == Unknown {
+	switch {
+	case e.Progress == Unknown:
 		return ErrOutcomeUnknown
+	case tooLarge(e.Err):
+		return ErrTooLarge
 	}
 	return ErrConnLost
 }
@@ -113,6 +117,8 @@ type ranAs struct {
 func progressOf(r ranAs, err error, v Verdict) (p Progress, ok bool) {
 	answer, answered := errors.AsType[*mysql.MySQLError](err)
 	switch {
+	case tooLarge(err):
+		return NotSent, true
 	case isContextError(err), !answered && v != VerdictLost:
 		return Unknown, false
 	case v == VerdictLost && r.reach == reachNotSent && !r.inTx:

@@ -71,7 +71,11 @@ func TestProgress(t *testing.T) {
 		{"SET sql_mode = 'x'", shardrouter.ReachAnswered, false, false, answer(1231, ""), none, "of the connection alone"},
 		{write, shardrouter.ReachSent, false, false, context.Canceled, none, "the caller's own end"},
 		{write, shardrouter.ReachNotSent, false, false, driver.ErrSkip, none, "between the driver and database/sql"},
-		{write, shardrouter.ReachNotSent, false, false, mysql.ErrPktTooLarge, none, "the driver's own refusal"},
+		{write, shardrouter.ReachNotSent, false, false, mysql.ErrPktTooLarge, shardrouter.NotSent, "the driver refused it"},
+		{write, shardrouter.ReachNotSent, true, false, mysql.ErrPktTooLarge, shardrouter.NotSent, "the transaction goes on"},
+		{write, shardrouter.ReachAnswered, false, false, answer(1153, ""), shardrouter.NotSent, "the server read its length alone"},
+		{write, shardrouter.ReachAnswered, false, false, answer(1105, longDataText), shardrouter.NotSent, "one parameter was too long, and nothing ran"},
+		{write, shardrouter.ReachAnswered, false, false, answer(1105, "XPATH error"), none, "the number stands for anything"},
 	}
 	for _, tt := range tests {
 		got, ok := shardrouter.Progressed(tt.query, tt.reach, tt.inTx, tt.multi, tt.err)
@@ -81,6 +85,9 @@ func TestProgress(t *testing.T) {
 		}
 	}
 }
+
+// What servers answer to a parameter of a prepared statement that is too long.
+const longDataText = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes"
 
 // A server that ended the connection while nothing was under way never gets the
 // next statement.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // pingAfter is how long a pooled connection may have been idle before it is
@@ -34,10 +36,11 @@ var _ mysqlConn = (*serverConn)(nil)
 // transaction. database/sql calls it from one goroutine at a time.
 type serverConn struct {
 	mysqlConn
-	wire *wire // nil: see wire
-	era  *era
-	node *node
-	peer peer
+	wire  *wire // nil: see wire
+	limit int   // of the size of its statements; see packetLimit
+	era   *era
+	node  *node
+	peer  peer
 	// writer is what node was recorded as when the connection was opened.
 	writer *writer
 	// pool and untie are nil for a connection of a probe. untie ends the tie to
@@ -126,6 +129,9 @@ func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt dri
 	t, err := c.admit(query)
 	if err != nil {
 		return nil, err
+	}
+	if c.pool != nil && c.outgrownBy(query) {
+		return nil, c.statementError(NotSent, mysql.ErrPktTooLarge)
 	}
 	c.uses.begin(c.asked)
 	defer c.tellUnrun(&err)

@@ -156,9 +156,12 @@ func (w *wire) sentSince(m mark) bool { return w.since(m) != reachNotSent }
 // gone reports whether this side has closed the connection.
 func (w *wire) gone() bool { return w != nil && w.closed.Load() }
 
-// wireSlot carries the wire of a dial from the DialFunc, which the driver
-// calls, back to the caller of Connect.
-type wireSlot struct{ wire *wire }
+// wireSlot carries the wire and the limit of a connection from the functions
+// that the driver calls back to the caller of Connect.
+type wireSlot struct {
+	wire  *wire
+	limit int
+}
 
 type wireSlotKey struct{}
 

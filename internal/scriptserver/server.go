@@ -127,7 +127,7 @@ func unscripted(id uint32, statement string) Answer {
 	case strings.Contains(statement, "@@global.server_uuid"):
 		return Err(unknownVariable, "Unknown system variable 'server_uuid'")
 	case strings.Contains(statement, "@@completion_type"):
-		return Rows([]string{"read_only", "thread", "life", "commits"}, []string{"0", fmt.Sprint(id), "scripted", "1NO_CHAIN"})
+		return Rows([]string{"read_only", "thread", "life", "commits", "packet"}, []string{"0", fmt.Sprint(id), "scripted", "1NO_CHAIN", "16777216"})
 	case strings.Contains(statement, "@@global.read_only, CONNECTION_ID()"):
 		return Rows([]string{"read_only", "thread", "life"}, []string{"0", fmt.Sprint(id), "scripted"})
 	case statement == "SELECT 1":
