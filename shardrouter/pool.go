@@ -34,6 +34,7 @@ type pool struct {
 	used       context.Context
 	quit       context.CancelFunc // ends used
 	outcomes   outcomeTable
+	keys       keyQueues
 	markers    string        // the quoted name of its table of markers; empty: the DSN names no database
 	pingAfter  time.Duration // see pingAfter
 

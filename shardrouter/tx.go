@@ -102,7 +102,9 @@ func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 // later call with the same Scope, Key and Request returns it and does not run
 // fn. Another Request is ErrKeyReused. While another call with the key is under
 // way, this one waits for it, five seconds at most or half the time that ctx
-// leaves, and then is ErrKeyInProgress. An answer of more than a mebibyte is
+// leaves, and then is ErrKeyInProgress. So that one who repeats a slow key does not
+// use up the pool, only one call waits so on a shard; further ones wait a second for
+// their turn, and from the ninth on not at all. An answer of more than a mebibyte is
 // ErrAnswerTooLong.
 //
 // An error of fn is not kept: the key is free again.
@@ -148,6 +150,11 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 		return nil, txEnd{err: err}
 	}
 	t.layGhosts(ctx, lease)
+	leave, err := lease.takeTurn(ctx, t.opts)
+	if err != nil {
+		return lease, txEnd{err: err}
+	}
+	defer leave()
 	row, end := t.runOn(ctx, lease)
 	if end.noTable {
 		end = lease.makeTable(ctx, t.opts, end)
