@@ -78,6 +78,9 @@ var (
 	ErrClosed = errors.New("shardrouter: closed")
 )
 
+// errCommittedInPart: the first call with a key left its row without an answer.
+var errCommittedInPart = errors.New("the body of the first call with this key was committed in part, and did not come to its answer")
+
 // What a first run shows.
 var (
 	errKeyWithoutAnswer = errors.New("shardrouter: TxOptions.Key is set for Tx, which has no answer to give to a repeat: use TxAnswer")

@@ -135,7 +135,10 @@ func (l *Lease) repeat(ctx context.Context, tx *sql.Tx, o *outcome) txEnd {
 
 // storedOutcome is what an earlier transaction has left.
 type storedOutcome struct {
-	run, request, answer []byte
+	run, request []byte
+	// answer is nil if the transaction was committed before it came to its answer,
+	// by its own body.
+	answer []byte
 }
 
 // read reads the committed row that stands under the same id.
@@ -150,13 +153,16 @@ func (o *outcome) repeated(found storedOutcome) txEnd {
 	if string(found.request) != string(o.request[:]) {
 		return txEnd{err: ErrKeyReused}
 	}
+	if found.answer == nil {
+		return txEnd{err: &OutcomeError{Shard: o.shard, Err: errCommittedInPart}}
+	}
 	return txEnd{answer: Answer{Body: found.answer, Repeated: true}}
 }
 
-// keep stores the answer in the row, as the last statement before COMMIT.
-// Without a key nobody can ask for it.
+// keep stores the answer in the row, an empty one as well, as the last statement
+// before COMMIT. Without a key nobody can ask for it.
 func (o *outcome) keep(ctx context.Context, tx *sql.Tx, body []byte) error {
-	if !o.keyed || len(body) == 0 {
+	if !o.keyed {
 		return nil
 	}
 	if len(body) > maxAnswer {

@@ -107,7 +107,11 @@ func Tx(ctx context.Context, src Source, opts TxOptions, fn TxFunc) error {
 // their turn, and from the ninth on not at all. An answer of more than a mebibyte is
 // ErrAnswerTooLong.
 //
-// An error of fn is not kept: the key is free again.
+// An error of fn is not kept: the key is free again. Not so where something in fn
+// has committed by itself, such as a procedure: that call is an [*OutcomeError] or
+// an [*StatementError] with ErrImplicitCommit, and every later one with the key an
+// [*OutcomeError], since a part of the first is there, and no answer. Do not use a
+// key with a body that commits.
 func TxAnswer(ctx context.Context, src Source, opts TxOptions, fn AnswerFunc) (Answer, error) {
 	if opts.Key != "" && (opts.ReadOnly || opts.NoOutcomeRow) {
 		return Answer{}, errKeyWithoutRow
