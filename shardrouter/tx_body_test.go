@@ -128,6 +128,9 @@ func TestRefusedRollbackEndsTheConnection(t *testing.T) {
 			t.Fatal("it was not refused")
 		}
 		refuse("NONE")
+		if _, err := l.Conn().BeginTx(t.Context(), nil); !errors.Is(err, shardrouter.ErrConnLost) {
+			t.Errorf("a BEGIN of the same holder got %v, want ErrConnLost: it would commit", err)
+		}
 		s.Lost(l)
 		if err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(context.Context, *sql.Tx) error { return nil }); err != nil {
 			t.Error(err)
