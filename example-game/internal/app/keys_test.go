@@ -108,7 +108,7 @@ func TestKeysThatAreNone(t *testing.T) {
 }
 
 func TestOneKeyAtTheSameTimeOnRealServers(t *testing.T) {
-	game := onGalera(t)
+	game, _ := onGalera(t)
 	ann := newClient(t, game.URL())
 	ann.register("ann")
 	var wg sync.WaitGroup

@@ -45,19 +45,24 @@ func TestOnRealServers(t *testing.T) {
 	})
 }
 
-// onGalera starts a game on three nodes that hold the same rows.
-func onGalera(t *testing.T) *app.App {
+// onGalera starts a game on three nodes that hold the same rows, and returns the
+// node of each shard.
+func onGalera(t *testing.T, environ ...string) (*app.App, map[string]*lab.MariaDBServer) {
 	t.Helper()
-	nodes := lab.Galera(t, 3)
-	return start(t, "SHARDS=server_1,server_2,server_3", "REDIS_URL="+lab.Redis(t).URL(),
-		"SHARD_SERVER_1_DSN="+nodes[0].DSN(), "SHARD_SERVER_2_DSN="+nodes[1].DSN(), "SHARD_SERVER_3_DSN="+nodes[2].DSN())
+	nodes := map[string]*lab.MariaDBServer{}
+	environ = append(environ, "SHARDS=server_1,server_2,server_3", "REDIS_URL="+lab.Redis(t).URL())
+	for i, node := range lab.Galera(t, 3) {
+		nodes[fmt.Sprintf("server_%d", i+1)] = node
+		environ = append(environ, fmt.Sprintf("SHARD_SERVER_%d_DSN=%s", i+1, node.DSN()))
+	}
+	return start(t, environ...), nodes
 }
 
 // On Galera, writers of one row on several nodes meet only at COMMIT, where
 // all but one are rolled back. That must not reach the players.
 func TestEverybodyGivesToOneOnGalera(t *testing.T) {
 	const givers, gifts = 8, 6
-	game := onGalera(t)
+	game, _ := onGalera(t)
 	rich := newClient(t, game.URL())
 	rich.register("rich")
 	var wg sync.WaitGroup
