@@ -115,17 +115,23 @@ func (g *purger) chunk(ctx context.Context, after []byte) (seen [][]byte, err er
 		if err != nil || len(old) == 0 {
 			return err
 		}
-		_, err = conn.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE id IN (%s)", g.pool.outcomes.name, strings.Join(old, ", ")))
+		// The key of a row that others have purged since may be in use again.
+		_, err = conn.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE id IN (%s) AND %s",
+			g.pool.outcomes.name, strings.Join(old, ", "), g.isOld()))
 		return err
 	})
 	return seen, err
 }
 
+// isOld is what holds of a row that may go.
+func (g *purger) isOld() string {
+	return fmt.Sprintf("created < UNIX_TIMESTAMP() - %d", int64(g.router.cfg.OutcomeRetention.Seconds()))
+}
+
 // look reads a chunk of keys, and returns those of old rows as literals besides.
 func (g *purger) look(ctx context.Context, conn *sql.Conn, after []byte) (seen [][]byte, old []string, err error) {
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf(
-		"SELECT id, created < UNIX_TIMESTAMP() - %d FROM %s WHERE id > x'%x' ORDER BY id LIMIT %d",
-		int64(g.router.cfg.OutcomeRetention.Seconds()), g.pool.outcomes.name, after, purgeChunk))
+		"SELECT id, %s FROM %s WHERE id > x'%x' ORDER BY id LIMIT %d", g.isOld(), g.pool.outcomes.name, after, purgeChunk))
 	if err != nil {
 		return nil, nil, err
 	}

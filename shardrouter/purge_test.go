@@ -2,6 +2,7 @@ package shardrouter_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -73,5 +74,43 @@ func TestPurgeTakesTurnsAndSmallChunks(t *testing.T) {
 	}
 	if deletes < old/chunk || most > chunk {
 		t.Errorf("%d statements deleted %d rows, %d in one; want no more than %d in any", deletes, old, most, chunk)
+	}
+}
+
+// Between the purge's look and its DELETE, other hands purge an old row, and its key
+// is used again. The new row is not old.
+func TestPurgeSparesAKeyThatIsUsedAgain(t *testing.T) {
+	id := fmt.Sprintf("x'%x'", sha256.Sum256([]byte("used again")))
+	insert := "INSERT INTO shardhop_outcomes (id, created) VALUES (" + id + ", UNIX_TIMESTAMP() - %d)"
+	lab.Exec(t, server.DSN(), shardrouter.OutcomeDDL, "DELETE FROM shardhop_outcomes", fmt.Sprintf(insert, 3600))
+	db := lab.Open(t, server.RootDSN())
+	number := func(query string) (n int) {
+		if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	start(t, shardrouter.Config{
+		Shards:      []shardrouter.Shard{{Name: "server_1", DSN: dsnAt(server.Addr())}},
+		ReadTimeout: 10 * time.Second, HoldTimeout: shardrouter.HoldNone, OutcomeRetention: time.Minute,
+	})
+	other, err := lab.Open(t, server.DSN()).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback() }()
+	for _, statement := range []string{"DELETE FROM shardhop_outcomes WHERE id = " + id, fmt.Sprintf(insert, 0)} {
+		if _, err := other.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const deletes = "FROM information_schema.processlist WHERE info LIKE 'DELETE FROM%shardhop_outcomes%'"
+	lab.Eventually(t, 30*time.Second, "the purge waits for the row", func() bool { return number("SELECT COUNT(*) "+deletes) == 1 })
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	lab.Eventually(t, 10*time.Second, "the purge goes on", func() bool { return number("SELECT COUNT(*) "+deletes) == 0 })
+	if n := number("SELECT COUNT(*) FROM game.shardhop_outcomes"); n != 1 {
+		t.Error("the row of the key that is in use was purged")
 	}
 }
