@@ -236,7 +236,8 @@
 // connection on which they stay open is cut and never lent again. Neither is
 // one on which a statement may have left something for the next holder to
 // find: a BEGIN sent as text, a variable, a lock, a temporary table, another
-// database. What a stored function leaves cannot be seen.
+// database, a statement that stays prepared. What a stored function leaves cannot
+// be seen.
 //
 // While rows are open, other statements of the connection are refused with
 // [ErrRowsOpen].

@@ -65,6 +65,7 @@ type serverConn struct {
 	asked    time.Time // when something was last about to be sent
 	tx       txState
 	rows     int  // results that are open
+	prepared int  // statements that were not closed yet
 	tainted  bool // a statement may have left something behind; see leavesResidue
 	// spent: the server ends the connection, takes no writes any more, or may
 	// still have a transaction open on it.
@@ -144,6 +145,7 @@ func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt dri
 	if !ok {
 		return nil, errForeignDriver
 	}
+	c.prepared++
 	return &serverStmt{mysqlStmt: full, conn: c, query: query, traits: t}, nil
 }
 
@@ -229,7 +231,7 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 // IsValid is called when a connection comes back to the pool.
 func (c *serverConn) IsValid() bool {
 	c.lastUsed = time.Now()
-	if c.tainted {
+	if c.tainted || c.prepared > 0 {
 		c.pool.counter.discarded.Add(1)
 		return false
 	}

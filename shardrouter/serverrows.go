@@ -39,6 +39,7 @@ type serverStmt struct {
 	conn   *serverConn
 	query  string
 	traits traits
+	closed bool
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
@@ -79,6 +80,10 @@ const maxClosing = 100
 // transaction back in that moment says so to nobody: what follows runs outside
 // of the transaction, and COMMIT is answered with OK.
 func (s *serverStmt) Close() error {
+	if !s.closed {
+		s.closed = true
+		s.conn.prepared--
+	}
 	tx := &s.conn.tx
 	if !tx.open || len(tx.closing) == maxClosing {
 		return s.mysqlStmt.Close()
