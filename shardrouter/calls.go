@@ -2,6 +2,7 @@ package shardrouter
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"time"
 )
@@ -23,14 +24,27 @@ const (
 	releaseTimeout = time.Second
 )
 
-// mark comes before a statement that may commit.
-func (c *serverConn) mark(ctx context.Context) error {
+// mark comes before a statement that may commit. Where it fails, that statement is
+// not sent, and is in no doubt.
+func (c *serverConn) mark(ctx context.Context) (err error) {
 	if !c.tx.opaque {
 		return nil
 	}
-	_, err := c.mysqlConn.ExecContext(ctx, setMark, nil)
+	defer c.tell(&err, setMark, c.wire.mark())
+	if err = c.own(ctx, setMark); err != nil {
+		c.stays.Store(c.tx.stayed)
+	}
 	c.tx.marked = err == nil
 	return err
+}
+
+// skipped takes back that a statement was sent, if the driver has not: its
+// parameters are to be sent apart from it, and database/sql prepares it.
+func (c *serverConn) skipped(err error) {
+	if c.tx.opaque && errors.Is(err, driver.ErrSkip) {
+		c.tx.marked = false
+		c.stays.Store(c.tx.stayed)
+	}
 }
 
 // stillIn comes after a statement that ended with err, and returns that, or that
@@ -46,7 +60,7 @@ func (c *serverConn) stillIn(ctx context.Context, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	_, gone := c.mysqlConn.ExecContext(ctx, releaseMark, nil)
+	gone := c.own(ctx, releaseMark)
 	switch {
 	case gone == nil:
 		c.stays.Store(c.tx.stayed)

@@ -69,7 +69,7 @@ func (c *serverConn) catchUp(ctx context.Context) (err error) {
 func (c *serverConn) followGroup(ctx context.Context) error {
 	c.tainted = true
 	for _, statement := range []string{setBefore, "START TRANSACTION READ ONLY", "COMMIT"} {
-		if _, err := c.mysqlConn.ExecContext(ctx, statement, nil); err != nil {
+		if err := c.own(ctx, statement); err != nil {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func (c *serverConn) followGroup(ctx context.Context) error {
 // it until it comes back, and is closed then.
 func (c *serverConn) causalSession(ctx context.Context) error {
 	c.tainted = true
-	if _, err := c.mysqlConn.ExecContext(ctx, setCausal, nil); err != nil {
+	if err := c.own(ctx, setCausal); err != nil {
 		return err
 	}
 	_, err := queryRow(ctx, c.mysqlConn, "SELECT 1", 1)

@@ -45,6 +45,8 @@ type node struct {
 	packets    packetLimit
 	// multi: a connection takes several statements at once.
 	multi bool
+	// apart: parameters are always sent apart from their statement.
+	apart bool
 	texts *texts
 }
 
@@ -52,7 +54,7 @@ func newNode(cfg *mysql.Config) (*node, error) {
 	if cfg.Net == "tcp" || cfg.Net == "unix" {
 		cfg.DialFunc = dialWire
 	}
-	n := &node{addr: cfg.Addr, multi: cfg.MultiStatements, texts: newTexts(cfg.MultiStatements)}
+	n := &node{addr: cfg.Addr, multi: cfg.MultiStatements, apart: !cfg.InterpolateParams, texts: newTexts(cfg.MultiStatements)}
 	n.packets.own = max(cfg.MaxAllowedPacket, 0)
 	if err := cfg.Apply(mysql.BeforeConnect(n.packets.prepare)); err != nil {
 		return nil, err
@@ -200,8 +202,7 @@ func (c *serverConn) closeTransactions(ctx context.Context, leavesOpen bool) err
 	if !leavesOpen {
 		return nil
 	}
-	_, err := c.mysqlConn.ExecContext(ctx, settingsThatCommit, nil)
-	return err
+	return c.own(ctx, settingsThatCommit)
 }
 
 // named is the configured node that a record names; nil when there is none, and

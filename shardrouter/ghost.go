@@ -56,13 +56,12 @@ func (l *Lease) lay(ctx context.Context, g ghost) error {
 }
 
 // endThread ends another thread of the server, if that is still in the life in
-// which it gave the thread its number. It works below what remembers the
-// statements of the connection's holder.
+// which it gave the thread its number.
 func (c *serverConn) endThread(ctx context.Context, p peer) error {
 	if c.peer.life != p.life {
 		return fmt.Errorf("another server, or another life of it: %s, not %s", c.peer.life, p.life)
 	}
-	_, err := c.mysqlConn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", p.thread), nil)
+	err := c.own(ctx, fmt.Sprintf("KILL CONNECTION %d", p.thread))
 	if hasNumber(err, erNoSuchThread) { // it has noticed
 		return nil
 	}

@@ -105,6 +105,7 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
 		err = c.vouch(t)
 	}
+	c.skipped(err)
 	return res, c.stillIn(ctx, err)
 }
 
@@ -123,6 +124,7 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 		return nil, err
 	}
 	inner, err := c.mysqlConn.QueryContext(ctx, query, args)
+	c.skipped(err)
 	return c.opened(ctx, query, t, inner, err)
 }
 

@@ -28,7 +28,7 @@ func (c *serverConn) tell(err *error, query string, m mark) {
 
 // typed returns err, or a StatementError of it if it leaves anything open.
 func (c *serverConn) typed(err error, query string, to reach) error {
-	if c.pool == nil {
+	if _, told := errors.AsType[*StatementError](err); told || c.pool == nil {
 		return err
 	}
 	r := ranAs{query: query, reach: to, inTx: c.tx.open, stays: c.stays.Load(), multi: c.node.multi}
@@ -70,6 +70,18 @@ func (c *serverConn) broken(p any) error {
 	c.lost.Store(true)
 	c.ending.lose()
 	return fmt.Errorf("%w: %v", errProtocol, p)
+}
+
+// own runs a statement of the library's own, below what remembers those of the
+// connection's holder.
+func (c *serverConn) own(ctx context.Context, statement string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = c.broken(p)
+		}
+	}()
+	_, err = c.mysqlConn.ExecContext(ctx, statement, nil)
+	return err
 }
 
 // note remembers what an error means for the transaction under way, and raises

@@ -77,9 +77,9 @@ func setsForeignText(query string) bool {
 }
 
 // mustPrepare reports whether a statement's parameters have to be sent apart
-// from it, since the quotes around them may mean something else to the server: in
-// a character set that the holder has chosen, or in an SQL mode that an earlier
-// one of several statements sets.
+// from it: as the DSN says, or since the quotes around them may mean something else
+// to the server, in a character set that the holder has chosen, or in an SQL mode
+// that an earlier one of several statements sets.
 func (c *serverConn) mustPrepare(query string, args []driver.NamedValue) bool {
-	return len(args) > 0 && (c.foreignText || c.node.multi && strings.Contains(strings.ToLower(query), "sql_mode"))
+	return len(args) > 0 && (c.node.apart || c.foreignText || c.node.multi && strings.Contains(strings.ToLower(query), "sql_mode"))
 }
