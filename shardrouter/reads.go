@@ -107,7 +107,7 @@ func (sc *readScanner) readsWord(word string) bool {
 }
 
 // at reports whether c is the next byte.
-func (sc *readScanner) at(c byte) bool { return sc.i < len(sc.s) && sc.s[sc.i] == c }
+func (sc *sqlScanner) at(c byte) bool { return sc.i < len(sc.s) && sc.s[sc.i] == c }
 
 // bracketNext reports whether the next token is an opening bracket.
 func (sc *readScanner) bracketNext() bool {

@@ -76,10 +76,16 @@ func (sc *sqlScanner) scanForResidue() bool {
 		case symbol == ';':
 			word, symbol = sc.next()
 			return sc.hidden || word != "" || symbol != 0
-		case strings.EqualFold(word, getLock), sc.quotesCall(symbol, getLock):
+		case namesLock(word), sc.quotesCall(symbol, getLock):
 			return true
 		}
 	}
+}
+
+// namesLock reports whether a word may be the name of the function that takes user
+// locks. A byte that is not ASCII is white space in some character sets.
+func namesLock(word string) bool {
+	return strings.EqualFold(word, getLock) || !ascii(word) && strings.Contains(strings.ToUpper(word), getLock)
 }
 
 // quotesCall reports whether the present token is the name of a function in
@@ -90,7 +96,7 @@ func (sc *sqlScanner) quotesCall(symbol byte, name string) bool {
 		return false
 	}
 	sc.skipBlank()
-	return strings.HasPrefix(sc.s[sc.i:], "(")
+	return sc.at('(') || sc.i < len(sc.s) && sc.s[sc.i] >= 0x80
 }
 
 // next returns the next word, or the next symbol; neither at the end.
@@ -130,10 +136,25 @@ func (sc *sqlScanner) skipBlank() {
 			sc.hidden = sc.hidden || strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!")
 			sc.i += len("/*")
 			sc.open = !sc.skipPast("*/") || sc.open
+			sc.hidden = sc.hidden || hidesItsEnd(rest[:len(rest)-len(sc.s)+sc.i])
 		default:
 			return
 		}
 	}
+}
+
+// hidesItsEnd reports whether a comment is a hint in which a quote is open where the
+// comment seems to end: in MySQL it goes on behind that.
+func hidesItsEnd(comment string) bool {
+	if !strings.HasPrefix(comment, "/*+") {
+		return false
+	}
+	for _, quote := range []string{"`", `"`, "'"} {
+		if strings.Count(comment, quote)%2 != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // skipPast passes over everything up to and with end, and reports whether end
