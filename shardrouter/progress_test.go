@@ -132,3 +132,16 @@ func TestStatementAfterTheServerHungUp(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+// database/sql looks for ErrBadConn in whatever a driver returns, and would close
+// the connection under its holder.
+func TestStatementErrorHidesErrBadConn(t *testing.T) {
+	for progress, want := range map[shardrouter.Progress]error{
+		shardrouter.NotSent: shardrouter.ErrConnLost, shardrouter.Unknown: shardrouter.ErrOutcomeUnknown,
+	} {
+		err := &shardrouter.StatementError{Progress: progress, Err: driver.ErrBadConn}
+		if errors.Is(err, driver.ErrBadConn) || !errors.Is(err, want) {
+			t.Errorf("%v: found ErrBadConn: %v, want %v alone", err, errors.Is(err, driver.ErrBadConn), want)
+		}
+	}
+}
