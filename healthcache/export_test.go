@@ -40,7 +40,7 @@ var (
 	Witnesses  = witnesses
 )
 
-func SeedHistory(s Status) History { return seed(s, damping{}) }
+func SeedHistory(s Status) History { return seed(s, s.Since, damping{}) }
 
 // DecodeStatus reads a record by Redis's clock, with the slack of short intervals.
 func DecodeStatus(value string, redisNow time.Time) (Status, error) {

@@ -86,6 +86,28 @@ func TestClocksThatAreHoursApart(t *testing.T) {
 	}
 }
 
+// An instance goes on with a death that another one wrote by a clock hours away:
+// the shard is no longer down for it than for the other.
+func TestHeirWhoseClockIsHoursApart(t *testing.T) {
+	for _, apart := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
+		t.Run(apart.String(), func(t *testing.T) {
+			m, client := mini(t)
+			run(t, m.SetTime, apart)
+			first := join(t, client, "first")
+			until(t, soon, "it probes", first.is("a", hc.Up))
+			first.say("a", hc.Down)
+			until(t, soon, "its word is shared", func() bool { return stored(t, client, "a").State == hc.Down })
+			heir := join(t, client, "heir")
+			until(t, soon, "the heir hears", heir.is("a", hc.Down))
+			first.Close()
+			until(t, soon, "the heir has the shard serve again", heir.is("a", hc.Up))
+			if falls := heir.View("a").Falls; falls > 1 {
+				t.Errorf("%d falls of one", falls)
+			}
+		})
+	}
+}
+
 // run sets a clock so far from this host's as the value returned says.
 func run(t *testing.T, set func(time.Time), apart time.Duration) *atomic.Int64 {
 	t.Helper()

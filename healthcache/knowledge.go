@@ -91,9 +91,13 @@ func (k *knowledge) occasion() occasion {
 
 // learn takes in the result of an own probe.
 func (k *knowledge) learn(r Result, rtt time.Duration, by string, now time.Time, life time.Duration) {
-	before, _ := k.base(now, life)
+	before, src := k.base(now, life)
 	if !k.ownCounts(now, life) {
-		k.history = seed(before, k.history.damping)
+		entered := before.Since
+		if src == fromFleet {
+			entered = k.entered
+		}
+		k.history = seed(before, entered, k.history.damping)
 		k.accused, k.verdict = false, unjudged
 		k.inherited = unfit(before.State) && !before.Since.Equal(k.borneOut)
 	}
@@ -203,6 +207,7 @@ func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
 		return
 	}
 	k.fleet, k.heard = evidence{status: s, at: now}, now
+	k.entered = now.Add(-max(cmp.Or(clock.now, s.CheckedAt).Sub(s.Since), 0))
 	k.post.read(s)
 }
 

@@ -39,6 +39,9 @@ type suspicion struct {
 type facts struct {
 	own   evidence // of the last own probe
 	fleet evidence // of the health key
+	// entered is when the state in the health key was, by this host's clock: that
+	// of the dates in it is Redis's.
+	entered time.Time
 	// pinned keeps own alive beyond its time, while the probe runs that will
 	// succeed it.
 	pinned  bool

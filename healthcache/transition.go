@@ -30,10 +30,10 @@ type history struct {
 }
 
 // seed continues a history that another instance wrote, from the status that
-// it shared. That its state was entered when the shard last fell is as near as
-// that status tells.
-func seed(s Status, d damping) history {
-	h := history{state: s.State, since: s.Since, falls: s.Falls, fell: s.Since, damping: d}
+// it shared. That the shard last fell when it entered this state, by this host's
+// clock, is as near as that status tells.
+func seed(s Status, entered time.Time, d damping) history {
+	h := history{state: s.State, since: s.Since, falls: s.Falls, fell: entered, damping: d}
 	switch s.State {
 	case Draining:
 		h.state = Up
