@@ -42,7 +42,7 @@ func TestTxWhoseContextEnds(t *testing.T) {
 			warm := shardrouter.Tx(t.Context(), s, withRow, func(context.Context, *sql.Tx) error { return nil }) // makes the table
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			met := f.proxies["server_1"].ForsakeAfter([]byte(tt.at), tt.when) // no answer, and no end either
+			met := f.proxies["server_1"].ForsakeAfter([]byte(tt.at), tt.when) // of which the server does not hear
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)

@@ -24,7 +24,7 @@ func (l *Lease) runTx(ctx context.Context, opts TxOptions, row *outcome, fn Answ
 		return txEnd{err: driver.ErrBadConn, again: true, lost: true}
 	}
 	tx, err := l.conn.BeginTx(ctx, &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly})
-	if err != nil {
+	if err = withContextEnd(ctx, err); err != nil {
 		return l.endOf(err, l.pool.classify(err, occasion{phase: phaseStatement, callerDone: ctx.Err() != nil}))
 	}
 	// Without effect after Commit; otherwise also when fn panics. A connection
@@ -72,9 +72,7 @@ func (l *Lease) ifStays(stays bool, end txEnd) txEnd {
 // the connection went under it, even where its error hides that. An error that
 // only looks like a lost connection, such as one of fn's own I/O, is fn's own.
 func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
-	if ctx.Err() != nil && errors.Is(err, ErrConnLost) {
-		err = errors.Join(ctx.Err(), err) // whose end has closed the connection
-	}
+	err = withContextEnd(ctx, err)
 	if ctx.Err() != nil || isContextError(err) {
 		return txEnd{err: err}
 	}
@@ -89,6 +87,15 @@ func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd 
 		}
 	}
 	return l.endOf(err, v)
+}
+
+// withContextEnd is err, in which the end of ctx is found if a connection was lost
+// and ctx has ended: that closes the connection, and may be what lost it.
+func withContextEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ErrConnLost) {
+		return errors.Join(ctx.Err(), err)
+	}
+	return err
 }
 
 // endOf is the end of a run that did not come to its COMMIT.
