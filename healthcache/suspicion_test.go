@@ -202,9 +202,7 @@ func TestCheckIsNotJudgedByAnOlderProbe(t *testing.T) {
 		defer c.Close()
 		frozen.Store(true)
 		c.Start()
-		for c.View("a").State != hc.Down {
-			time.Sleep(time.Second) // virtual
-		}
+		until(t, time.Minute, "it is given up", func() bool { return c.View("a").State == hc.Down })
 		for len(began) > 0 {
 			<-began
 		}

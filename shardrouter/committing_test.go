@@ -218,13 +218,7 @@ func TestStatementPreparedBeforeTxWouldCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tx, err := l.Conn().BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := insertOne(t.Context(), tx); err != nil {
-			t.Fatal(err)
-		}
+		tx := begun(t, l)
 		_, err = stmt.ExecContext(t.Context())
 		if !errors.Is(err, shardrouter.ErrImplicitCommit) || shardrouter.ProgressOf(err) != shardrouter.NotSent {
 			t.Errorf("%s: got %v (%v), want ErrImplicitCommit, not sent", text, err, shardrouter.ProgressOf(err))

@@ -23,28 +23,28 @@ type cutKind struct {
 // tx reports whether the library runs the statement in a transaction of its own.
 func (k cutKind) tx() bool { return strings.Contains(k.name, "`Tx") }
 
+// execCut and readAllCut run one statement, which is cut.
+func execCut(statement string) func(ctx context.Context, s *session, cut func()) error {
+	return func(ctx context.Context, s *session, cut func()) error {
+		cut()
+		return exec(ctx, s.lease.Conn(), statement)
+	}
+}
+
+func readAllCut(statement string) func(ctx context.Context, s *session, cut func()) error {
+	return func(ctx context.Context, s *session, cut func()) error {
+		cut()
+		return readAll(ctx, s.lease.Conn(), statement)
+	}
+}
+
 // cutKinds are cut each alone on a lease's connection.
 var cutKinds = []cutKind{
-	{"`Exec` of a write", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return exec(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"')")
-	}},
-	{"`Query` that writes", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return readAll(ctx, s.lease.Conn(), "INSERT INTO tx VALUES ('"+needle+"') RETURNING w")
-	}},
-	{"`Query` that reads", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return readAll(ctx, s.lease.Conn(), "SELECT w FROM tx WHERE w = '"+needle+"'")
-	}},
-	{"`SELECT` of a stored function", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return readAll(ctx, s.lease.Conn(), "SELECT write_down('"+needle+"')")
-	}},
-	{"`CALL`", needle, func(ctx context.Context, s *session, cut func()) error {
-		cut()
-		return exec(ctx, s.lease.Conn(), "CALL write_it('"+needle+"')")
-	}},
+	{"`Exec` of a write", needle, execCut("INSERT INTO tx VALUES ('" + needle + "')")},
+	{"`Query` that writes", needle, readAllCut("INSERT INTO tx VALUES ('" + needle + "') RETURNING w")},
+	{"`Query` that reads", needle, readAllCut("SELECT w FROM tx WHERE w = '" + needle + "'")},
+	{"`SELECT` of a stored function", needle, readAllCut("SELECT write_down('" + needle + "')")},
+	{"`CALL`", needle, execCut("CALL write_it('" + needle + "')")},
 	{"prepared write", needle, func(ctx context.Context, s *session, cut func()) error {
 		stmt, err := s.lease.Conn().PrepareContext(ctx, "INSERT INTO tx VALUES (?)")
 		if err != nil {

@@ -3,6 +3,7 @@ package shardrouter_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,4 +61,34 @@ func commitWhileGoingDown(t *testing.T) bool {
 		t.Errorf("got %v after %d runs, want the answer to the COMMIT", err, runs)
 	}
 	return true
+}
+
+// An answer that was on its way when the shard went down, and does not come, is not
+// awaited for longer than that.
+func TestAnswerThatDoesNotComeIsCutOff(t *testing.T) {
+	s := scriptserver.New(t)
+	s.Answer("UPDATE", scriptserver.Silence())
+	router := open(t, shardrouter.Config{
+		HealthInterval: 100 * time.Millisecond, Logger: quiet(),
+		Shards: []shardrouter.Shard{{Name: "server_1", DSN: shardrouter.DSN(s.DSN())}},
+	})
+	await(t, router, healthcache.Up, "server_1")
+	l, err := router.Lease(t.Context(), on("server_1"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	ended := make(chan error, 1)
+	go func() { ended <- exec(t.Context(), l.Conn(), "UPDATE tx SET n = 1") }()
+	lab.Eventually(t, 10*time.Second, "it is sent", func() bool { return s.Got("UPDATE") == 1 })
+	s.Refuse()
+	router.Health().Suspect("server_1", "for the test")
+	select {
+	case err := <-ended:
+		if !errors.Is(err, shardrouter.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want ErrOutcomeUnknown", err)
+		}
+	case <-time.After(15 * time.Second): // half of the read timeout
+		t.Error("it is still awaited")
+	}
 }

@@ -103,6 +103,19 @@ func TestTxKillsNobodyElse(t *testing.T) {
 	}
 }
 
+// begun is a transaction of the holder's own that has inserted a row.
+func begun(t *testing.T, l *shardrouter.Lease) *sql.Tx {
+	t.Helper()
+	tx, err := l.Conn().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := insertOne(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
 // A member that answers nothing but 1047 refuses ROLLBACK, too. Its transaction
 // must not be there for the next holder of the connection to commit.
 func TestRefusedRollbackEndsTheConnection(t *testing.T) {
@@ -116,13 +129,7 @@ func TestRefusedRollbackEndsTheConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tx, err := l.Conn().BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := insertOne(t.Context(), tx); err != nil {
-			t.Fatal(err)
-		}
+		tx := begun(t, l)
 		refuse("ALL")
 		if err := end(tx); err == nil {
 			t.Fatal("it was not refused")
