@@ -63,7 +63,7 @@ bench: ## run the benchmarks
 bench-fleet: ## print the figures of docs/health.md, of fleets of the game on real servers
 	go test ./example-game/internal/fleet -run '^$$' -bench . -benchtime 1x
 
-# Some twenty minutes. ROUNDS=1 is what the tests do.
+# Some forty minutes. ROUNDS=1 is what the tests do.
 ROUNDS := 20
 
 chaos: ## break database servers under a crowd of players, and write docs/chaos.md
