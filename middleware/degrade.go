@@ -82,7 +82,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 // when it goes out, since the request may be served after all.
 func (m *mount) refuseIn(a *answer, w http.ResponseWriter, r *http.Request, err error) {
 	v := verdictOn(err)
-	if !a.mayHold(v.status) {
+	if !a.isBeneath(w) || !a.mayHold(v.status) {
 		m.refuse(w, r, err)
 		return
 	}

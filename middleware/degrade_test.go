@@ -158,3 +158,34 @@ func TestErrorHandler(t *testing.T) {
 		t.Errorf("WriteError: status %d", rec.Code)
 	}
 }
+
+// watched counts how often somebody looks at its header.
+type watched struct {
+	http.ResponseWriter
+	looks int
+}
+
+func (w *watched) Header() http.Header {
+	w.looks++
+	return w.ResponseWriter.Header()
+}
+
+// TestWriteErrorToAnotherWriter holds that a refusal goes to the writer that it
+// is given and touches no other: behind http.TimeoutHandler another goroutine
+// may be writing the answer in that moment.
+func TestWriteErrorToAnotherWriter(t *testing.T) {
+	rg := newRig(t, "g/a")
+	own, outer := httptest.NewRecorder(), &watched{ResponseWriter: httptest.NewRecorder()}
+	looks := 0
+	rg.handler(func(_ http.ResponseWriter, r *http.Request) {
+		before := outer.looks
+		middleware.WriteError(own, r, context.DeadlineExceeded)
+		looks = outer.looks - before
+	}).ServeHTTP(outer, httptest.NewRequest(http.MethodGet, "/", nil))
+	if own.Code != http.StatusServiceUnavailable || looks != 0 {
+		t.Errorf("status %d, %d looks at the middleware's own writer", own.Code, looks)
+	}
+	if n := strings.Count(rg.log.String(), "code=timeout"); n != 1 {
+		t.Errorf("%d refusals in the log, want 1: %s", n, &rg.log)
+	}
+}

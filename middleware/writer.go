@@ -20,9 +20,10 @@ import (
 type answer struct {
 	seat     *seat
 	base     http.ResponseWriter
-	original *original   // nil when the request must not run again
-	before   int         // runs of the handler before this one
-	sent     atomic.Bool // the header has left, or the socket is the handler's
+	writer   http.ResponseWriter // what the handler gets
+	original *original           // nil when the request must not run again
+	before   int                 // runs of the handler before this one
+	sent     atomic.Bool         // the header has left, or the socket is the handler's
 	// left: something that is not the answer has reached the client, or the
 	// connection to it was changed, so that no other run may begin.
 	left     bool
@@ -34,7 +35,8 @@ type answer struct {
 func (a *answer) serve(next http.Handler, r *http.Request) {
 	a.seat.answer = a
 	defer a.finish()
-	next.ServeHTTP(a.wrap(), r)
+	a.writer = a.wrap()
+	next.ServeHTTP(a.writer, r)
 	a.returned = true
 }
 
@@ -51,6 +53,20 @@ func (a *answer) wrap() http.ResponseWriter {
 		Push:             a.push,
 		EnableFullDuplex: a.enableFullDuplex,
 	})
+}
+
+// isBeneath reports whether w is the handler's writer, or wraps it and says so.
+// One that hides it, as that of http.TimeoutHandler does, may be used while
+// another goroutine writes the answer.
+func (a *answer) isBeneath(w http.ResponseWriter) bool {
+	for w != a.writer {
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = wrapper.Unwrap()
+	}
+	return true
 }
 
 // begin runs just before the header leaves, and sends on what was held back.
