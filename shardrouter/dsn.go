@@ -115,6 +115,7 @@ type dsnParts struct {
 }
 
 var (
+	errAround    = errors.New("a quote or a blank stands around it: write it without")
 	errNoSlash   = errors.New("no slash before the name of the database: want user:password@tcp(host:3306)/database")
 	errLateAt    = errors.New("an @ stands after the last slash: the slash before the database is missing, or an @ in a parameter is not written %40")
 	errUnclosed  = errors.New("the address is not closed by a bracket before the database, or a slash in a parameter is not written %2F")
@@ -128,11 +129,15 @@ var (
 )
 
 // splitDSN takes a DSN apart where the driver does: the password may hold any
-// character, so the account ends at the last @ before the last slash.
+// character, so the account ends at the last @ before the last slash. What a
+// file of variables or a mounted secret leaves around it would become part of
+// the names of account and database.
 func splitDSN(s string) (dsnParts, error) {
 	slash := strings.LastIndexByte(s, '/')
 	at := strings.LastIndexByte(s, '@')
 	switch {
+	case s != strings.TrimSpace(s) || strings.HasPrefix(s, "'") || strings.HasPrefix(s, `"`):
+		return dsnParts{}, errAround
 	case slash < 0:
 		return dsnParts{}, errNoSlash
 	case at > slash:

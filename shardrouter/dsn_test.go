@@ -94,6 +94,10 @@ func TestParseDSNRefuses(t *testing.T) {
 		{"an unknown TLS configuration", "app:hunter2@tcp(a)/game?tls=hunter2", "parameter tls"},
 		{"parameters that do not go together", "app:hunter2@tcp(a)/game?interpolateParams=true&collation=gbk_chinese_ci", "together"},
 		{"a badly escaped database", "app:hunter2@tcp(a)/ga%zzme", "not escaped"},
+		{"quotes that a shell would have taken off", "'app:hunter2@tcp(a)/game'", "quote"},
+		{"the same with double ones", `"app:hunter2@tcp(a)/game"`, "quote"},
+		{"a blank before it", " app:hunter2@tcp(a)/game", "blank"},
+		{"the end of the line that a secret came in", "app:hunter2@tcp(a)/game\n", "blank"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
