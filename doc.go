@@ -39,7 +39,8 @@
 //     next shard of their group. *Rotation keeps a player's rows only between
 //     shards that hold the same rows.*
 //   - A shard full: 503 with Retry-After after a bounded wait; nobody moves.
-//   - Every shard of a group down: 503 with Retry-After within the budget.
+//   - Every shard of a group down: the request waits for one, up to a minute of
+//     the outage, and then gets 503 with Retry-After.
 //   - Redis gone: requests with a cookie get 503 within a second and keep their
 //     cookie; requests without one are served.
 //   - Any of them down at the start: the program starts all the same.
