@@ -106,3 +106,8 @@ func (r *Router) Unrivalled(shard string) *time.Time {
 
 // Stale reports whether the lease leads to a node that is not the writer.
 func (l *Lease) Stale() bool { return l.server.stale() }
+
+// Mandated reports whether the writer of a shard may be written to now.
+func (r *Router) Mandated(shard string) bool {
+	return r.layout.Load().pool(shard).succession.mandated(time.Now())
+}

@@ -53,14 +53,18 @@ func (p *pool) finish() {
 
 // awaitMandate waits for the confirmation of a record that was not confirmed
 // lately, and reports whether w is the writer then. Three intervals are enough
-// for it to come.
-func (s *succession) awaitMandate(w *writer) bool {
+// for it to come; done ends the wait before.
+func (s *succession) awaitMandate(done <-chan struct{}, w *writer) bool {
 	for enough := time.Now().Add(2 * s.term()); !s.mandated(time.Now()); {
 		hopeless := s.mandate.final.Load() != nil && s.pool.heir.Load() == nil
 		if hopeless || w != s.pool.connector.writer.Load() || time.Now().After(enough) {
 			return false
 		}
-		<-time.After(s.term() / 30)
+		select {
+		case <-done:
+			return false
+		case <-time.After(s.term() / 30):
+		}
 	}
 	return w == s.pool.connector.writer.Load()
 }

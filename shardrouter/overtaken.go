@@ -1,6 +1,9 @@
 package shardrouter
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // errOvertaken: the fleet writes to another node by now, or may. What this one was
 // sent before may have run there, where nobody looks for it.
@@ -18,25 +21,26 @@ func (c *serverConn) guarded() bool {
 }
 
 // overtaken reports whether the fleet writes to another node than the connection
-// leads to, or may do so by now. It waits for a word from Redis, if that is late.
-func (c *serverConn) overtaken() bool {
+// leads to, or may do so by now. It waits for a word from Redis, if that is late,
+// but not beyond done.
+func (c *serverConn) overtaken(done <-chan struct{}) bool {
 	if !c.guarded() {
 		return false
 	}
 	if c.pool.retired.Load() {
 		c.pool.succession.follow() // nobody tells a retired pool
 	}
-	return c.stale() || !c.pool.succession.awaitMandate(c.writer)
+	return c.stale() || !c.pool.succession.awaitMandate(done, c.writer)
 }
 
 // mayRun refuses a statement that writes to a node that was overtaken, and one that
 // would end the transaction in which it stands.
-func (c *serverConn) mayRun(t traits) error {
+func (c *serverConn) mayRun(ctx context.Context, t traits) error {
 	if err := c.free(t); err != nil {
 		return err
 	}
-	if !t.reads && c.overtaken() {
-		return c.refuse()
+	if !t.reads && c.overtaken(ctx.Done()) {
+		return c.refuse(ctx)
 	}
 	if c.tx.open && t.breaks {
 		return ErrImplicitCommit
@@ -45,8 +49,13 @@ func (c *serverConn) mayRun(t traits) error {
 }
 
 // refuse is the error of what is not sent to a node that was overtaken. The
-// connection is of no more use for writing.
-func (c *serverConn) refuse() error {
+// connection is of no more use for writing. Where the caller's time ended before
+// that was known, it says so, as the driver does.
+func (c *serverConn) refuse(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		c.ending.expire()
+		return err
+	}
 	c.lost.Store(true)
 	c.spent = true
 	return c.unrun(errOvertaken)
@@ -55,8 +64,8 @@ func (c *serverConn) refuse() error {
 // vouch is asked for every answer that says that a statement succeeded. A node
 // that was overtaken while the statement ran cannot be believed that a write
 // stays. Within a transaction the answer to its COMMIT decides.
-func (c *serverConn) vouch(t traits) error {
-	if !t.reads && !c.tx.open && c.overtaken() {
+func (c *serverConn) vouch(ctx context.Context, t traits) error {
+	if !t.reads && !c.tx.open && c.overtaken(ctx.Done()) {
 		return errOvertaken
 	}
 	return nil

@@ -1,6 +1,7 @@
 package shardrouter
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -20,9 +21,9 @@ var (
 
 // admit refuses a statement that must not be sent now, and remembers one that
 // may leave something behind, on the connection or in the database.
-func (c *serverConn) admit(query string) (traits, error) {
+func (c *serverConn) admit(ctx context.Context, query string) (traits, error) {
 	t := c.node.texts.traitsOf(query)
-	if err := c.mayRun(t); err != nil {
+	if err := c.mayRun(ctx, t); err != nil {
 		return t, err
 	}
 	if t.residue {

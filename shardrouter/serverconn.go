@@ -89,7 +89,7 @@ type txState struct {
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
-	t, err := c.admit(query)
+	t, err := c.admit(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +103,14 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	if res, err = c.mysqlConn.ExecContext(ctx, query, args); err == nil {
-		err = c.vouch(t)
+		err = c.vouch(ctx, t)
 	}
 	c.skipped(err)
 	return res, c.stillIn(ctx, err)
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	t, err := c.admit(query)
+	t, err := c.admit(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
-	t, err := c.admit(query)
+	t, err := c.admit(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	if err := c.free(traits{}); err != nil {
 		return nil, err
 	}
-	if !opts.ReadOnly && c.overtaken() {
-		return nil, c.refuse()
+	if !opts.ReadOnly && c.overtaken(ctx.Done()) {
+		return nil, c.refuse(ctx)
 	}
 	c.uses.begin(c.asked)
 	defer c.tellUnrun(&err)
@@ -182,7 +182,7 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	}
 	c.tx = txState{open: true, readOnly: opts.ReadOnly}
 	c.uses.hold()
-	return &serverTx{tx: inner, conn: c}, nil
+	return &serverTx{tx: inner, conn: c, done: ctx.Done()}, nil
 }
 
 func (c *serverConn) Begin() (driver.Tx, error) {

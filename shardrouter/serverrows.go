@@ -43,7 +43,7 @@ type serverStmt struct {
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	if err := s.conn.mayRun(s.traits); err != nil {
+	if err := s.conn.mayRun(ctx, s.traits); err != nil {
 		return nil, err
 	}
 	s.conn.begin(s.traits)
@@ -53,13 +53,13 @@ func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 		return nil, err
 	}
 	if res, err = s.mysqlStmt.ExecContext(ctx, args); err == nil {
-		err = s.conn.vouch(s.traits)
+		err = s.conn.vouch(ctx, s.traits)
 	}
 	return res, s.conn.stillIn(ctx, err)
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if err := s.conn.mayRun(s.traits); err != nil {
+	if err := s.conn.mayRun(ctx, s.traits); err != nil {
 		return nil, err
 	}
 	s.conn.begin(s.traits)
@@ -107,7 +107,7 @@ func (c *serverConn) opened(ctx context.Context, query string, t traits, inner d
 	if err != nil {
 		return nil, c.stillIn(ctx, err)
 	}
-	if err := c.vouch(t); err != nil {
+	if err := c.vouch(ctx, t); err != nil {
 		c.wire.cut()
 		_ = inner.Close() // which reads nothing any more
 		return nil, err

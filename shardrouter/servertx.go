@@ -10,6 +10,7 @@ import (
 type serverTx struct {
 	tx   driver.Tx
 	conn *serverConn
+	done <-chan struct{} // closed when the time for it is over; nil: never
 }
 
 // Commit sends COMMIT, unless the server has ended the transaction already: a
@@ -23,13 +24,13 @@ func (t *serverTx) Commit() (err error) {
 		}
 		return ErrTxEnded
 	}
-	if t.conn.wire.hungUp() || t.conn.era.ended() || !t.conn.tx.readOnly && t.conn.overtaken() {
+	if t.conn.wire.hungUp() || t.conn.era.ended() || !t.conn.tx.readOnly && t.conn.overtaken(t.done) {
 		t.conn.wire.cut()
 	}
 	stayed := t.conn.stays.Swap(true)
 	mark := t.conn.wire.mark()
 	err = t.send()
-	if err == nil && !t.conn.tx.readOnly && t.conn.overtaken() {
+	if err == nil && !t.conn.tx.readOnly && t.conn.overtaken(t.done) {
 		err = errOvertaken
 	}
 	if err != nil {
