@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/shardhop/shardhop/internal/faultproxy"
@@ -129,25 +130,26 @@ func TestBlockThatEndsItsTransaction(t *testing.T) {
 	}
 }
 
-// A procedure that is known to have stayed inside is a statement like any other.
+// A procedure that is known to have stayed inside is a statement like any other,
+// also with parameters so large that it is prepared for them.
 func TestTxRunsAgainAfterAProcedureThatStayedInside(t *testing.T) {
-	resetTable(t, "(n INT)")
-	lab.Exec(t, server.RootDSN(), "DROP PROCEDURE IF EXISTS game.p", "CREATE PROCEDURE game.p() INSERT INTO tx VALUES (2)")
+	lab.Exec(t, server.RootDSN(), "DROP PROCEDURE IF EXISTS game.p", "CREATE PROCEDURE game.p(b LONGBLOB) INSERT INTO tx VALUES (2)")
 	for _, cutAt := range []string{"INTO tx VALUES (9)", "COMMIT"} {
-		f := newFleet(t, 1)
-		s := &session{f: f, shard: "server_1"}
-		f.proxies["server_1"].CutAfter([]byte(cutAt), faultproxy.BeforeForward)
-		runs := 0
-		err := shardrouter.Tx(t.Context(), s, withRow, func(ctx context.Context, tx *sql.Tx) error {
-			runs++
-			return errors.Join(call(ctx, tx, "CALL p()", false), call(ctx, tx, "INSERT INTO tx VALUES (9)", false))
-		})
-		s.end()
-		if err != nil || runs != 2 {
-			t.Errorf("%s: got %v after %d runs, want the second to succeed", cutAt, err, runs)
+		for _, size := range []int{1, 5000} {
+			s := newSession(t, "(n INT)", 1, with("maxAllowedPacket=4096"))
+			s.f.proxies["server_1"].CutAfter([]byte(cutAt), faultproxy.BeforeForward)
+			runs := 0
+			err := shardrouter.Tx(t.Context(), s, withRow, func(ctx context.Context, tx *sql.Tx) error {
+				runs++
+				_, err := tx.ExecContext(ctx, "CALL p(?)", strings.Repeat("x", size))
+				return errors.Join(err, call(ctx, tx, "INSERT INTO tx VALUES (9)", false))
+			})
+			if err != nil || runs != 2 {
+				t.Errorf("%s, %d bytes: got %v after %d runs, want the second to succeed", cutAt, size, err, runs)
+			}
+			if n := count(t); n != 2 {
+				t.Errorf("%s, %d bytes: %d rows, want two", cutAt, size, n)
+			}
 		}
-	}
-	if n := count(t); n != 4 {
-		t.Errorf("%d rows, want two of each transaction", n)
 	}
 }
