@@ -230,12 +230,23 @@ func TestServerClosesIdleConnections(t *testing.T) {
 	for range 5 {
 		leases = append(leases, f.lease(t, "server_1"))
 	}
-	for _, l := range leases {
+	root := lab.Open(t, server.RootDSN())
+	ids := make([]int, len(leases))
+	for i, l := range leases {
+		if err := l.Conn().QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&ids[i]); err != nil {
+			t.Fatal(err)
+		}
 		l.Release()
 	}
-	f.proxies["server_1"].SetMode(faultproxy.Cut) // what is open is reset ...
-	f.proxies["server_1"].SetMode(faultproxy.Pass)
-	for range 5 { // ... and nobody notices
+	for _, id := range ids {
+		lab.Exec(t, server.RootDSN(), fmt.Sprintf("KILL %d", id))
+		lab.Eventually(t, 20*time.Second, "the connection is closed", func() bool {
+			var n int
+			row := root.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id)
+			return row.Scan(&n) == nil && n == 0
+		})
+	}
+	for range 5 { // and nobody notices
 		if got := f.served(t, "server_1"); got != "server_1" {
 			t.Fatalf("served by %s after the server had closed idle connections", got)
 		}
