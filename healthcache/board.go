@@ -119,14 +119,15 @@ func (b *board) look(shard string) {
 
 // next returns the round that the prober of k shall carry out now, or nil and
 // how long to wait before asking again. It lets old knowledge end on the way.
-func (b *board) next(k *knowledge) (*round, time.Duration) {
+// confirmed is as in standing.
+func (b *board) next(k *knowledge, confirmed time.Time) (*round, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	b.publishLocked(now, k)
 	at := k.probed.Add(b.cfg.pace())
 	if k.round == nil {
-		k.apart = k.verdict == contradicted && k.contested(now, b.cfg.life())
+		k.apart, k.confirmed = k.verdict == contradicted && k.contested(now, b.cfg.life()), confirmed
 		duty := dutyFrom(k.standing, b.cfg.life(), b.cfg.refreshTimeout())
 		at = later(duty, k.probed.Add(b.cfg.Interval))
 	}

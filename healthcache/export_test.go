@@ -106,6 +106,12 @@ func NewStanding(lease, alone, read bool, began, heard time.Time) Standing {
 	return standing{lease: lease, alone: alone, read: read, began: began, heard: heard}
 }
 
+// ConfirmedAt is s of a shard whose writer's record was confirmed at that time.
+func (s standing) ConfirmedAt(at time.Time) Standing {
+	s.confirmed = at
+	return s
+}
+
 // HoldNotices keeps every notice from being queued until release is called.
 func HoldNotices(c *Cache) (release func()) {
 	c.board.notices.mu.Lock()

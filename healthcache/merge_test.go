@@ -75,6 +75,9 @@ func TestDutyFrom(t *testing.T) {
 		{hc.NewStanding(false, false, false, began, never), began.Add(timeout), "first reading hangs: no longer than its time"},
 		{hc.NewStanding(false, false, true, began, never), began.Add(life), "another has the lease and must have its chance"},
 		{hc.NewStanding(false, false, true, began, heard), heard.Add(life), "put off as long as results come"},
+		{hc.NewStanding(false, false, true, began, heard).ConfirmedAt(heard), heard.Add(life * 5 / 12), "results say nothing of who is the writer"},
+		{hc.NewStanding(false, true, true, began, heard).ConfirmedAt(heard), heard.Add(life * 5 / 12), "Redis gone: the record lives shorter than the results"},
+		{hc.NewStanding(true, false, true, began, heard).ConfirmedAt(heard), never, "the lease is the duty, whatever was confirmed"},
 	}
 	for _, tt := range tests {
 		if got := hc.DutyFrom(tt.s, life, timeout); !got.Equal(tt.want) {

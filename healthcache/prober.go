@@ -16,6 +16,9 @@ type prober struct {
 	know  *knowledge
 	// accuse has witnesses called, without waiting for them.
 	accuse func()
+	// confirmed is when Redis last confirmed the record of the shard's writer;
+	// zero: there is none, or it never did.
+	confirmed func() time.Time
 }
 
 // run carries out the rounds that are due or asked for, until ctx is done.
@@ -23,7 +26,7 @@ func (p *prober) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		r, wait := p.board.next(p.know)
+		r, wait := p.board.next(p.know, p.confirmed())
 		if r != nil {
 			p.carryOut(ctx, r)
 			continue

@@ -206,6 +206,32 @@ func TestRedisTakesNoWrites(t *testing.T) {
 	until(t, soon, "the fleet shares again", func() bool { return stored(t, server.Client(), "a").State == hc.Up })
 }
 
+// A Redis that takes no writes does not confirm the record of a writer. Whether the
+// one that is known may still be written to, each instance then has to see for itself,
+// however long the word of another on the shard's health stands.
+func TestEveryoneLooksAtNodesWithoutAConfirmedWriter(t *testing.T) {
+	server := lab.Redis(t)
+	pair := func(cfg *hc.Config) {
+		cfg.Shards, cfg.Nodes = []string{"a"}, map[string][]string{"a": {"x:3306", "y:3306"}}
+	}
+	first := join(t, client(t, server), "first", pair)
+	until(t, soon, "the first one writes", func() bool { return stored(t, server.Client(), "a").By == "first" })
+	second := join(t, client(t, server), "second", pair)
+	until(t, soon, "the second one reads", second.is("a", hc.Up))
+	_, err := server.Client().TxPipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		pipe.Persist(t.Context(), "db:health:a")
+		return pipe.Do(t.Context(), "REPLICAOF", "127.0.0.1", lab.FreePort(t)).Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := second.count("a")
+	until(t, soon, "the second one looks", func() bool { return second.count("a") >= before+3 })
+	if v := first.View("a"); v.State != hc.Up {
+		t.Errorf("a is %v", v.State)
+	}
+}
+
 // TestDeathIsSharedInTime holds the promise for the default interval: the key
 // says down within three seconds after a server stopped listening.
 func TestDeathIsSharedInTime(t *testing.T) {

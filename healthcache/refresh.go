@@ -86,6 +86,9 @@ func (c *Cache) refresh(ctx context.Context) error {
 	moves := c.board.moves()
 	p, err := c.fleet.beat(ctx, c.board.holding())
 	if answered(err) {
+		if isFull(err) {
+			c.readLedger(ctx)
+		}
 		return c.readOnly(ctx, moves)
 	}
 	if err != nil {
@@ -131,6 +134,24 @@ func (c *Cache) sweep(ctx context.Context, todo *agenda) {
 func answered(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
+}
+
+// isFull reports whether Redis takes no writes because its memory or its disk is
+// full. What such a server says of the record of a writer counts, since nobody can
+// move it. A replica's word may be an old one.
+func isFull(err error) bool {
+	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "MISCONF")
+}
+
+// readLedger reads the keys that a beat would have looked at. What cannot be read
+// is left to the beats to come.
+func (c *Cache) readLedger(ctx context.Context) {
+	keys, began := *c.ledger.keys.Load(), time.Now()
+	if len(keys) == 0 {
+		return
+	}
+	cells, _, _ := c.fleet.readCells(ctx, keys) // each tells whether it was read
+	c.ledger.absorbCells(keys, cells, began)
 }
 
 // read reads keys, and takes the leases that are free.

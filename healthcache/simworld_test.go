@@ -297,7 +297,7 @@ func (in *simInstance) prober(p *simProber) {
 	if p.probing {
 		return
 	}
-	r, wait := in.board.next(p.know)
+	r, wait := in.board.next(p.know, time.Time{})
 	if r != nil {
 		p.probing = true
 		in.probe(p, r)

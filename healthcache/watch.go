@@ -67,6 +67,7 @@ func (c *Cache) startProbers(shards []string) {
 		at := &probing{stop: cancel, done: make(chan struct{})}
 		p := &prober{board: c.board, probe: c.cfg.Probe, know: c.board.knowledgeOf(shard)}
 		p.accuse = func() { c.working.Go(func() { c.accuse(ctx, shard) }) }
+		p.confirmed = func() time.Time { return c.ledger.entry(writerKey(shard)).at }
 		c.working.Go(func() {
 			defer close(at.done)
 			p.run(ctx)

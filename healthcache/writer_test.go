@@ -80,6 +80,30 @@ func TestWriterMovesByCompareAndSet(t *testing.T) {
 	}
 }
 
+// A Redis that is full moves no record, so that what it says of one counts. A
+// replica may have an old one.
+func TestWriterOfARedisThatTakesNoWrites(t *testing.T) {
+	rdb := lab.Redis(t).Client()
+	c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
+	confirmed := func(by string) {
+		t.Helper()
+		began := time.Now()
+		lab.Eventually(t, 10*time.Second, "the record is confirmed by "+by, func() bool { return !c.WriterRead("s1").Before(began) })
+	}
+	confirmed("a server that takes writes")
+	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed("one that is full")
+	if err := rdb.Do(t.Context(), "REPLICAOF", "127.0.0.1", lab.FreePort(t)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	lab.Eventually(t, 10*time.Second, "a replica confirms nothing", func() bool {
+		_, fresh := c.Writer("s1")
+		return !fresh
+	})
+}
+
 // What is no record of a writer says nothing, and can be replaced.
 func TestForeignWriterRecord(t *testing.T) {
 	for _, value := range []string{"\x00{", `{"addr":"a:3306"}`, `{"epoch":7}`, `{"addr":"b:3306","epoch":18446744073709551615}`} {
