@@ -42,7 +42,8 @@
 // From everywhere the handler's return leads to ended, also by a panic, which
 // goes on untouched. Given back, Conn panics with the remedy, since the
 // handler's own code led there. Without and ended, Conn returns the closed
-// connection, whose use is an error that the handler has to expect anyway.
+// connection, whose use is an error that the handler has to expect anyway. With
+// the context of no request at all, every function but WriteError panics.
 //
 // The handler's context lives as long as the request, not as long as a lease.
 // A connection is not held for the length of an event stream (Content-Type
