@@ -136,12 +136,11 @@ func answered(err error) bool {
 	return errors.As(err, &answer)
 }
 
-// isFull reports whether Redis takes no writes because its memory or its disk is
-// full. What such a server says of the record of a writer counts, since nobody can
-// move it. A replica's word may be an old one.
-func isFull(err error) bool {
-	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "MISCONF")
-}
+// isFull reports whether Redis takes no writes because its memory is full. What such
+// a server says of the record of a writer counts, since nobody can move it. The word
+// of a replica may be an old one, and that of a master that lacks replicas: Redis
+// complains of both before it complains of its memory, but not before its disk.
+func isFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
 // readLedger reads the keys that a beat would have looked at. What cannot be read
 // is left to the beats to come.

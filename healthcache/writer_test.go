@@ -81,7 +81,8 @@ func TestWriterMovesByCompareAndSet(t *testing.T) {
 }
 
 // A Redis that is full moves no record, so that what it says of one counts. A
-// replica may have an old one.
+// replica may have an old one, and so may a master that its replicas have left, which
+// another one may have replaced.
 func TestWriterOfARedisThatTakesNoWrites(t *testing.T) {
 	rdb := lab.Redis(t).Client()
 	c := writerCache(t, func(c *healthcache.Config) { c.Redis = rdb })
@@ -91,17 +92,27 @@ func TestWriterOfARedisThatTakesNoWrites(t *testing.T) {
 		lab.Eventually(t, 10*time.Second, "the record is confirmed by "+by, func() bool { return !c.WriterRead("s1").Before(began) })
 	}
 	confirmed("a server that takes writes")
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
+	tell := func(command ...any) {
+		t.Helper()
+		if err := rdb.Do(t.Context(), command...).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	old := func(what string) {
+		t.Helper()
+		lab.Eventually(t, 10*time.Second, what+" confirms nothing", func() bool {
+			_, fresh := c.Writer("s1")
+			return !fresh
+		})
+	}
+	tell("CONFIG", "SET", "maxmemory", 1)
 	confirmed("one that is full")
-	if err := rdb.Do(t.Context(), "REPLICAOF", "127.0.0.1", lab.FreePort(t)).Err(); err != nil {
-		t.Fatal(err)
-	}
-	lab.Eventually(t, 10*time.Second, "a replica confirms nothing", func() bool {
-		_, fresh := c.Writer("s1")
-		return !fresh
-	})
+	tell("CONFIG", "SET", "maxmemory", 0, "min-replicas-to-write", 1)
+	old("a master without its replicas")
+	tell("CONFIG", "SET", "min-replicas-to-write", 0)
+	confirmed("one that has enough of them")
+	tell("REPLICAOF", "127.0.0.1", lab.FreePort(t))
+	old("a replica")
 }
 
 // What is no record of a writer says nothing, and can be replaced.
