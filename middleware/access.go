@@ -15,9 +15,10 @@ const (
 
 // Conn returns the request's connection, verified and on the session's shard.
 // It is valid until the handler returns, or until Release, Assign, Move or Tx
-// replace it; ask again after those, and leave its Close to them. Conn panics when the middleware is not
-// mounted, is lazy and Acquire was not called, or when the connection was
-// given back: by Release, by an event stream that began, or by a hijack.
+// replace it; ask again after those, and leave its Close to them. Conn panics
+// when the middleware is not mounted, is lazy and Acquire was not called, or
+// when the connection was given back: by Release, by an event stream that
+// began, or by a hijack.
 func Conn(ctx context.Context) *sql.Conn {
 	s := seatOf(ctx, "Conn")
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"compress/gzip"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -187,5 +188,35 @@ func TestWriteErrorToAnotherWriter(t *testing.T) {
 	}
 	if n := strings.Count(rg.log.String(), "code=timeout"); n != 1 {
 		t.Errorf("%d refusals in the log, want 1: %s", n, &rg.log)
+	}
+}
+
+// compressing is a writer as many applications make one.
+type compressing struct {
+	http.ResponseWriter
+	to *gzip.Writer
+}
+
+func (c compressing) Write(b []byte) (int, error) { return c.to.Write(b) }
+
+// TestWriteErrorCompressed holds that an answer promises no length, which is
+// another one when a writer of the application compresses it.
+func TestWriteErrorCompressed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := compressing{w, gzip.NewWriter(w)}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", "7") // of what the handler meant to send
+		middleware.WriteError(c, r, shardrouter.ErrBusy)
+		_ = c.to.Close()
+	}))
+	defer server.Close()
+	res, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var problem struct{ Code string }
+	if err := json.NewDecoder(res.Body).Decode(&problem); err != nil || problem.Code != "busy" {
+		t.Errorf("code %q, %v", problem.Code, err)
 	}
 }

@@ -3,7 +3,6 @@ package middleware
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ func (v verdict) answer(w http.ResponseWriter, r *http.Request, retryAfter time.
 		body = v.page()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Del("Content-Length") // net/http knows it, unless a writer of the application compresses
 	w.WriteHeader(v.status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write([]byte(body)) // a client that is gone is no trouble
