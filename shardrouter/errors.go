@@ -92,6 +92,9 @@ var (
 type UnavailableError struct {
 	// Group is the group that was searched.
 	Group string
+	// Shard is the one that was asked for by name, as by [Router.Acquire]; empty
+	// when any of the group would have done.
+	Shard string
 	// Attempts in the order they were made; none when every shard was known
 	// to be out of service.
 	Attempts []Attempt
@@ -101,7 +104,11 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v (group %s)", e.Cause, e.Group)
+	fmt.Fprintf(&b, "%v (", e.Cause)
+	if e.Shard != "" {
+		fmt.Fprintf(&b, "shard %s of ", e.Shard)
+	}
+	fmt.Fprintf(&b, "group %s)", e.Group)
 	for _, a := range e.Attempts {
 		fmt.Fprintf(&b, "; %s", a)
 	}

@@ -281,6 +281,9 @@ func (s *search) lastResort(ctx context.Context) (*Lease, error) {
 
 func (s *search) unavailable() error {
 	e := &UnavailableError{Group: s.route.Group, Attempts: s.attempts, Cause: ErrUnavailable}
+	if s.exactly {
+		e.Shard = s.route.Shard
+	}
 	if n := len(s.attempts); n > 0 && s.attempts[n-1].Verdict == VerdictBusy {
 		e.Cause = ErrBusy
 	}

@@ -459,6 +459,20 @@ func TestLastResort(t *testing.T) {
 	}
 }
 
+// Whoever asks for one shard is told of that one, and not that its group, whose
+// other shards serve, has none.
+func TestUnavailableNamesTheShard(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	f.set(faultproxy.Refuse, "server_1")
+	f.wait(t, healthcache.Down, "server_1")
+	var gone *shardrouter.UnavailableError
+	_, err := f.Acquire(t.Context(), "server_1")
+	if !errors.As(err, &gone) || gone.Shard != "server_1" || !strings.Contains(err.Error(), "shard server_1 of group default") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Nothing of ours stays on a drained shard but the probe's connection.
 func TestDrainedShardIsLeftEmpty(t *testing.T) {
 	f := newFleet(t, 2)
