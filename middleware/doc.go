@@ -123,7 +123,8 @@
 //     next request is elsewhere.
 //   - The handler left rows or a transaction open: the end of its context
 //     closes them. What stays open all the same the router reports and cuts.
-//   - [http.TimeoutHandler], mounted within, gave the handler up: its connection
-//     goes back at once, and what it asks for afterwards is [ErrRequestEnded].
+//   - [http.TimeoutHandler] belongs outside. Mounted within, it gives the handler
+//     up: the connection goes back at once, what was under way on it counts as
+//     left open, and what the handler asks for afterwards is [ErrRequestEnded].
 //   - The client left: nothing is reported.
 package middleware
