@@ -207,11 +207,12 @@
 // database, the shorter retention counts for both.
 //
 // A server that has not noticed the loss of a connection keeps the locks of its
-// transaction. Its thread is ended before the body runs again there, unless the
-// server was restarted since and may have given the number to another. It is not
-// ended where the number in the server's greeting is not the one by which the
-// server knows the connection: a proxy that speaks MySQL stands between, and would
-// take the number for that of another of its own connections.
+// transaction. Its thread is ended before the body runs again there, and when the
+// context of a [Tx] ends in the midst of a statement, unless the server was
+// restarted since and may have given the number to another. It is not ended where
+// the number in the server's greeting is not the one by which the server knows the
+// connection: a proxy that speaks MySQL stands between, and would take the number
+// for that of another of its own connections.
 //
 // After the server has ended a transaction by itself, its later statements are
 // refused with [ErrTxEnded], since they would run, and stay, outside of it.

@@ -2,12 +2,18 @@ package shardrouter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// ghostTimeout bounds the end of one ghost.
-const ghostTimeout = 2 * time.Second
+const (
+	// ghostTimeout bounds the end of one ghost.
+	ghostTimeout = 2 * time.Second
+	// lateTimeout bounds the same for a caller whose time is over, and who may still
+	// wait for the error.
+	lateTimeout = 250 * time.Millisecond
+)
 
 // ghost is a thread of a server whose connection this side has lost. A server
 // that has not noticed keeps the locks of its transaction, and whoever wants
@@ -30,6 +36,10 @@ func (t *transaction) lose(l *Lease) {
 	t.src.Lost(l)
 }
 
+// isCutInside reports whether the connection was closed in the midst of a
+// transaction that its server is to roll back.
+func (l *Lease) isCutInside() bool { return !l.Alive() && !l.server.stays.Load() }
+
 // layGhosts ends the threads on the lease's node that the transaction has left
 // behind. One that cannot be ended, because the server was restarted or does
 // not answer, is left to the server's own timeouts; so are those behind a proxy
@@ -41,12 +51,39 @@ func (t *transaction) layGhosts(ctx context.Context, l *Lease) {
 			others = append(others, g)
 			continue
 		}
-		if err := l.lay(ctx, g); err != nil {
+		err := l.lay(ctx, g)
+		switch {
+		case err != nil && ctx.Err() != nil: // see layLate
+			others = append(others, g)
+		case err != nil:
 			l.pool.cfg.Logger.Debug("the thread of a lost connection is left to its server",
 				"shard", l.Shard(), "node", l.Node(), "thread", g.peer.thread, "error", err)
 		}
 	}
 	t.ghosts = others
+}
+
+// layLate ends the ghosts of a transaction whose context has ended. The driver then
+// closes the connection, of which a server that runs a statement, or has it wait for
+// a lock, takes no notice: one who asks and leaves again and again would come to
+// have all of its connections, and a repeat would find the key of a request under
+// way that nobody waits for.
+func (t *transaction) layLate(ctx context.Context, p *pool) {
+	if len(t.ghosts) == 0 {
+		return
+	}
+	limit := ghostTimeout
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		limit = lateTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	l, err := p.lend(ctx, visitor{deadline: time.Now().Add(limit)}, limit)
+	if err != nil {
+		return
+	}
+	defer l.Release()
+	t.layGhosts(ctx, l)
 }
 
 func (l *Lease) lay(ctx context.Context, g ghost) error {

@@ -67,6 +67,9 @@ func missing(err error) bool {
 // makeTable makes the table after an insert that found none; again: the next
 // run finds it, or goes on without. No transaction is open.
 func (l *Lease) makeTable(ctx context.Context, opts TxOptions, end txEnd) txEnd {
+	if ctx.Err() != nil { // which may be just about to roll back
+		return txEnd{err: ctx.Err()}
+	}
 	table := &l.pool.outcomes
 	err := end.err
 	if hasNumber(err, erNoSuchTable) {

@@ -55,6 +55,9 @@ type serverConn struct {
 	// lost: in the present or last transaction, the connection went, or the
 	// node refused to go on, before COMMIT was sent. Safe for any goroutine.
 	lost atomic.Bool
+	// rolledBack: in the present or last transaction, the server answered that it
+	// has rolled it back. Safe for any goroutine.
+	rolledBack atomic.Bool
 	// stays: since the last BeginTx, something was sent that a rollback of the
 	// transaction may leave: what may commit it in its midst, a COMMIT, or a
 	// statement after its end. Safe for any goroutine.
@@ -174,6 +177,7 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	defer c.tellUnrun(&err)
 	defer c.after(&err)
 	c.lost.Store(false)
+	c.rolledBack.Store(false)
 	c.stays.Store(false)
 	inner, err := c.mysqlConn.BeginTx(ctx, opts)
 	if err != nil {

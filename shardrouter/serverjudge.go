@@ -107,7 +107,10 @@ func (c *serverConn) note(err error) {
 		}
 		c.pool.suspectFor(v, err)
 	case !c.tx.open:
-	case v == VerdictRolledBack, c.rolledBackByTimeout(err):
+	case v == VerdictRolledBack:
+		c.rolledBack.Store(true)
+		c.tx.ended = true
+	case c.rolledBackByTimeout(err):
 		c.tx.ended = true
 	}
 }

@@ -66,10 +66,10 @@ const (
 
 // Tx runs fn in a transaction on a lease of src, and commits it when fn
 // returns nil. When the connection was lost before COMMIT was sent, or the
-// server rolled the transaction back (deadlock), fn runs again, on another
-// lease if need be, and after a pause; ErrRolledBack when that was in vain, in
-// an [*RolledBackError]. Every other error of fn rolls the transaction back and
-// is returned as it is.
+// server rolled the transaction back (deadlock), fn runs again, whatever it made of
+// that error, on another lease if need be, and after a pause; ErrRolledBack when
+// that was in vain, in an [*RolledBackError]. Every other error of fn rolls the
+// transaction back and is returned as it is.
 //
 // The first statement of the transaction inserts an outcome row. When COMMIT
 // was sent and no certain answer came, that row proves what became of it: Tx
@@ -167,7 +167,13 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 			end.again = end.again || end.noTable // dropped in this moment
 		}
 	}
-	if end.lost {
+	return lease, t.clearUp(ctx, lease, row, end)
+}
+
+// clearUp takes what a run has left: its connection, its doubt, its ghosts.
+func (t *transaction) clearUp(ctx context.Context, lease *Lease, row *outcome, end txEnd) txEnd {
+	givenUp := end.err != nil && ctx.Err() != nil
+	if end.lost || givenUp && lease.isCutInside() {
 		t.lose(lease)
 	}
 	switch {
@@ -179,7 +185,10 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 	case end.waited && end.lost:
 		end = t.stopWaiting(ctx, row, end)
 	}
-	return lease, end
+	if end.err != nil && ctx.Err() != nil && !isUnknown(end.err) {
+		t.layLate(ctx, lease.pool)
+	}
+	return end
 }
 
 // runOn runs the body on a lease, and returns its outcome row, if it has one.

@@ -213,6 +213,22 @@ func TestTxRunsAgainWhenTheBodyHidesTheLoss(t *testing.T) {
 	}
 }
 
+// A body that hides behind an error of its own that the server has rolled it back.
+func TestTxRunsAgainWhenTheBodyHidesTheRollback(t *testing.T) {
+	s := newSession(t, "(n INT)", 1)
+	runs := 0
+	err := shardrouter.Tx(t.Context(), s, shardrouter.TxOptions{}, func(ctx context.Context, tx *sql.Tx) error {
+		if runs++; runs > 1 {
+			return insertOne(ctx, tx)
+		}
+		_, _ = tx.ExecContext(ctx, "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213")
+		return errors.New("could not dig")
+	})
+	if err != nil || runs != 2 || count(t) != 1 {
+		t.Errorf("got %v after %d runs and %d rows, want one row of two runs", err, runs, count(t))
+	}
+}
+
 func TestTxKeepsTheBodysOwnError(t *testing.T) {
 	s := newSession(t, "(n INT PRIMARY KEY)", 1)
 	poor := errors.New("not enough gold")

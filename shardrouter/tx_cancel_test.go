@@ -74,6 +74,30 @@ func TestTxWhoseContextEnds(t *testing.T) {
 	}
 }
 
+// A context that ends rolls the transaction back beside its body, which then meets
+// no context, but a transaction that is over.
+func TestTxWhoseContextEndsBesideIt(t *testing.T) {
+	s := newSession(t, "(n INT)", 1)
+	for name, result := range map[string]func(error) error{
+		"the body tells":   func(err error) error { return err },
+		"the body is done": func(error) error { return nil },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := shardrouter.Tx(ctx, s, shardrouter.TxOptions{}, func(_ context.Context, tx *sql.Tx) error {
+			cancel()
+			var over error
+			lab.Eventually(t, 10*time.Second, "the transaction is over", func() bool {
+				over = insertOne(t.Context(), tx)
+				return errors.Is(over, sql.ErrTxDone)
+			})
+			return result(over)
+		})
+		if !errors.Is(err, context.Canceled) || count(t) != 0 {
+			t.Errorf("%s: got %v and %d rows, want context.Canceled and none", name, err, count(t))
+		}
+	}
+}
+
 // The context ends while it is found out what became of a COMMIT.
 func TestTxWhoseContextEndsWhileItIsSettled(t *testing.T) {
 	s := newSession(t, "(n INT)", 1)

@@ -69,8 +69,9 @@ func (l *Lease) ifStays(stays bool, end txEnd) txEnd {
 }
 
 // endOfBody judges an error of fn. Nothing was committed, so fn runs again if
-// the connection went under it, even where its error hides that. An error that
-// only looks like a lost connection, such as one of fn's own I/O, is fn's own.
+// the connection went under it, or the server has rolled it back, even where its
+// error hides that. An error that only looks like a lost connection, such as one of
+// fn's own I/O, is fn's own.
 func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd {
 	err = withContextEnd(ctx, err)
 	if ctx.Err() != nil || isContextError(err) {
@@ -81,18 +82,28 @@ func (l *Lease) endOfBody(ctx context.Context, opts TxOptions, err error) txEnd 
 	}
 	v := l.pool.classify(err, occasion{phase: phaseStatement, readOnlyTx: opts.ReadOnly})
 	if v == VerdictStatement || v == VerdictLost {
-		v = VerdictStatement
-		if l.server.lost.Load() {
-			v = VerdictLost
-		}
+		v = l.server.under()
 	}
 	return l.endOf(err, v)
 }
 
-// withContextEnd is err, in which the end of ctx is found if a connection was lost
-// and ctx has ended: that closes the connection, and may be what lost it.
+// under is what has become of the present transaction, of which an error of its body
+// says nothing.
+func (c *serverConn) under() Verdict {
+	switch {
+	case c.lost.Load():
+		return VerdictLost
+	case c.rolledBack.Load():
+		return VerdictRolledBack
+	}
+	return VerdictStatement
+}
+
+// withContextEnd is err, in which the end of ctx is found if ctx has ended and the
+// connection was lost, or the transaction was over: that closes the one and ends
+// the other, and may be what did it.
 func withContextEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ErrConnLost) {
+	if ctx.Err() != nil && (errors.Is(err, ErrConnLost) || errors.Is(err, sql.ErrTxDone)) {
 		return errors.Join(ctx.Err(), err)
 	}
 	return err
@@ -121,7 +132,7 @@ func (l *Lease) endOfCommit(ctx context.Context, opts TxOptions, err error) txEn
 	}
 	var commit *commitError
 	if !errors.As(err, &commit) { // database/sql did not come to COMMIT
-		return txEnd{err: err, again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
+		return txEnd{err: withContextEnd(ctx, err), again: ctx.Err() == nil && l.server.lost.Load(), lost: true}
 	}
 	v := VerdictLost
 	if commit.sent {

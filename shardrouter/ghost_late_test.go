@@ -1,0 +1,89 @@
+package shardrouter_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shardhop/shardhop/internal/lab"
+	"github.com/shardhop/shardhop/shardrouter"
+)
+
+// statements returns how many like one run on the server.
+func statements(t *testing.T, like string) (n int) {
+	t.Helper()
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE ?", like).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// leaveWhile runs call and ends its context once a statement like one runs.
+func leaveWhile(t *testing.T, like string, call func(context.Context) error) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	lab.Eventually(t, 20*time.Second, "it runs", func() bool { return statements(t, like) > 0 })
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("who has left got %v, want context.Canceled", err)
+	}
+	lab.Eventually(t, 10*time.Second, "nothing runs for who has left", func() bool { return statements(t, like) == 0 })
+}
+
+// A client that leaves while its statement waits leaves none of the server's
+// connections taken, and no key either: who comes back with it is served.
+func TestClientThatLeavesAndComesBackWithItsKey(t *testing.T) {
+	s := newSession(t, "(n INT PRIMARY KEY)", 1)
+	lab.Exec(t, server.DSN(), "INSERT INTO tx VALUES (7)")
+	slow, err := lab.Open(t, server.DSN()).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback() }()
+	if _, err := slow.ExecContext(t.Context(), "DELETE FROM tx WHERE n = 7"); err != nil {
+		t.Fatal(err)
+	}
+	const wait = "UPDATE tx SET n = 8 WHERE n = 7"
+	leaveWhile(t, wait, func(ctx context.Context) error {
+		_, err := shardrouter.TxAnswer(ctx, s, dig{key: t.Name()}.opts(), func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := tx.ExecContext(ctx, wait)
+			return nil, err
+		})
+		return err
+	})
+	answer, err := dig{key: t.Name(), text: "gold"}.on(t.Context(), s)
+	if err != nil || answer.Repeated || string(answer.Body) != "gold" {
+		t.Errorf("got %q, repeated %v, %v, want a first answer", answer.Body, answer.Repeated, err)
+	}
+}
+
+// Who repeats a slow key and leaves again, however often, takes none of the server's
+// connections.
+func TestClientThatLeavesWhileItWaitsForAKey(t *testing.T) {
+	first := newSession(t, "(n INT)", 1)
+	_, err := shardrouter.TxAnswer(t.Context(), first, dig{key: t.Name()}.opts(), func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+		for range 2 {
+			s := &session{f: first.f, shard: "server_1"}
+			leaveWhile(t, "INSERT INTO%shardhop_outcomes%", func(ctx context.Context) error {
+				_, err := dig{key: t.Name()}.on(ctx, s)
+				return err
+			})
+			s.end()
+		}
+		return nil, insertOne(ctx, tx)
+	})
+	if err != nil || count(t) != 1 {
+		t.Errorf("the first got %v, and %d rows", err, count(t))
+	}
+}
