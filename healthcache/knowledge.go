@@ -193,6 +193,9 @@ func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, life time.Du
 func (k *knowledge) rejoin(failed bool) {
 	if k.alone && !failed {
 		k.accused, k.verdict = false, unjudged
+		if k.found == Down {
+			k.ask()
+		}
 	}
 	k.alone, k.read = failed, true
 }

@@ -69,18 +69,19 @@ func (c *Cache) accuse(ctx context.Context, shard string) {
 }
 
 // hear asks the witnesses and waits for their words, for a probe's time and a
-// beat. Where nobody can be asked, nobody contradicts.
+// beat. Where nobody can be asked, nobody contradicts. A call that Redis did not
+// answer is made again when it does.
 func (c *Cache) hear(parent context.Context, shard string) verdict {
 	ctx, cancel := context.WithTimeout(parent, c.cfg.hearing())
 	defer cancel()
 	members, err := c.fleet.members(ctx)
 	asked := witnesses(shard, c.fleet.token, c.board.proberOf(shard), members)
 	if err != nil || len(asked) == 0 {
-		return agreed
+		return c.nobodyAsked(err)
 	}
 	since, err := c.fleet.ask(ctx, shard, asked)
 	if err != nil {
-		return agreed
+		return c.nobodyAsked(err)
 	}
 	look := time.NewTicker(c.cfg.hearing() / 20)
 	defer look.Stop()
@@ -98,6 +99,15 @@ func (c *Cache) hear(parent context.Context, shard string) verdict {
 	}
 }
 
+// nobodyAsked is the verdict where err, if any, kept witnesses from being heard. An
+// instance to which Redis gives no answer stands alone, until the next exchange.
+func (c *Cache) nobodyAsked(err error) verdict {
+	if err != nil && !answered(err) {
+		c.board.deaf()
+	}
+	return agreed
+}
+
 // lastWord is the verdict where a witness did not speak in time: the prober,
 // if it is another instance, has meanwhile written what it saw.
 func (c *Cache) lastWord(ctx context.Context, shard string, since time.Time) verdict {
@@ -105,7 +115,7 @@ func (c *Cache) lastWord(ctx context.Context, shard string, since time.Time) ver
 	defer cancel()
 	r, err := c.fleet.read(ctx, []string{shard}, nil, time.Time{})
 	if err != nil || r.shards[shard].lease.value == c.fleet.token {
-		return agreed
+		return c.nobodyAsked(err)
 	}
 	s, err := decodeStatus(r.shards[shard].health.value, newClock(r.clock, c.cfg.life()))
 	if err == nil && s.State != Down && s.State != Suspect && s.CheckedAt.After(since) {

@@ -1,15 +1,19 @@
 package healthcache_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	hc "github.com/shardhop/shardhop/healthcache"
+	"github.com/shardhop/shardhop/internal/lab"
 )
 
 // trio is three instances on one Redis, as they stand in three processes; the
@@ -125,25 +129,66 @@ func TestADeadWitnessAbstains(t *testing.T) {
 	until(t, soon, "down is shared all the same", func() bool { return stored(t, client, "a").State == hc.Down })
 }
 
-// TestTheRecordIsAWitness: no witness answers, but the prober has written
-// since the call that the shard is up.
-func TestTheRecordIsAWitness(t *testing.T) {
-	_, client := mini(t)
+// besideSilence is an instance beside another one that holds the lease of a, has
+// said that a is up, and says nothing more.
+func besideSilence(t *testing.T, client redis.UniversalClient) (in instance, log *journal) {
+	t.Helper()
 	now := time.Now().UTC()
 	put(t, client, hc.LeaseKey("a"), "silent/TOKEN", time.Minute)
 	put(t, client, "db:health:a", fmt.Sprintf(`{"state":"up","since":%q,"checked_at":%q,"by":"silent"}`,
 		now.Format(time.RFC3339Nano), now.Add(20*time.Second).Format(time.RFC3339Nano)), time.Minute)
 	client.ZAdd(t.Context(), "db:{fleet}:members", redis.Z{Score: float64(now.Add(time.Minute).UnixMilli()), Member: "silent/TOKEN"})
-	log := &journal{}
-	in := join(t, client, "one", log.into)
+	log = &journal{}
+	in = join(t, client, "one", log.into)
 	until(t, soon, "up is read", in.is("a", hc.Up))
+	return in, log
+}
+
+// TestTheRecordIsAWitness: no witness answers, but the prober has written
+// since the call that the shard is up.
+func TestTheRecordIsAWitness(t *testing.T) {
+	_, client := mini(t)
+	in, log := besideSilence(t, client)
 	in.say("a", hc.Down)
 	in.Suspect("a", "refused")
 	until(t, soon, "it is down here", in.is("a", hc.Down))
 	until(t, soon, "and the record contradicts", func() bool { return log.has("for this instance alone") })
-	if v := in.View("a"); v.State != hc.Down || !v.Contested {
-		t.Errorf("%v, contested %v", v.State, v.Contested)
+	until(t, soon, "for as long as requests come", func() bool {
+		in.Suspect("a", "refused")
+		v := in.View("a")
+		return v.State == hc.Down && v.Contested
+	})
+}
+
+// losesCalls gives no answer to the first calls for witnesses.
+type losesCalls struct {
+	lab.NoHook
+	left atomic.Int64
+}
+
+func (l *losesCalls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.Contains(fmt.Sprint(cmd.Args()...), "db:{fleet}:mail:silent/TOKEN") && l.left.Add(-1) >= 0 {
+			err := errors.New("no answer in time")
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
 	}
+}
+
+// An instance whose host has no time loses its connections and the answers of Redis
+// in the same moment. What it makes of that alone does not stand.
+func TestALostCallForWitnessesIsRepeated(t *testing.T) {
+	_, client := mini(t)
+	lost := &losesCalls{}
+	lost.left.Store(1)
+	client.AddHook(lost)
+	in, log := besideSilence(t, struct{ redis.UniversalClient }{client}) // of a bare client the cache makes one without hooks
+	in.say("a", hc.Down)
+	in.Suspect("a", "refused")
+	until(t, soon, "the call is lost", func() bool { return lost.left.Load() < 1 })
+	until(t, soon, "the record contradicts", func() bool { return log.has("for this instance alone") })
 }
 
 // TestWhoJustUsedAShardLooksForItself: a down that only Redis speaks of is a
