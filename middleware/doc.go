@@ -85,7 +85,7 @@
 // were, chi's route context too, and of the header of the answer nothing that a
 // run has set is left. Rotated compares with the shard that the session named
 // when the request came in. Other things that a handler can reach through the
-// context are not restored.
+// context, and path values that it sets itself, are not restored.
 //
 // So what is mounted within this middleware runs twice, and has to bear that:
 // a counter there counts twice, a logger there logs both answers. Mount such

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,5 +144,18 @@ func TestStatementErrorHidesErrBadConn(t *testing.T) {
 		if errors.Is(err, driver.ErrBadConn) || !errors.Is(err, want) {
 			t.Errorf("%v: found ErrBadConn: %v, want %v alone", err, errors.Is(err, driver.ErrBadConn), want)
 		}
+	}
+}
+
+// A statement that is slower than the read timeout says so: to the driver, and
+// so to the log, it would look like a server that went.
+func TestReadTimeoutIsNamed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, func(c *shardrouter.Config) { c.ReadTimeout = 200 * time.Millisecond })
+	l := f.lease(t, "server_1")
+	defer l.Release()
+	_, err := l.Conn().ExecContext(t.Context(), "SELECT SLEEP(5)")
+	if !errors.Is(err, shardrouter.ErrConnLost) || !errors.Is(err, mysql.ErrInvalidConn) || !strings.Contains(err.Error(), "SHARD_READ_TIMEOUT") {
+		t.Errorf("got %v", err)
 	}
 }

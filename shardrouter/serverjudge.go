@@ -40,7 +40,19 @@ func (c *serverConn) typed(err error, query string, to reach) error {
 }
 
 func (c *serverConn) statementError(p Progress, err error) error {
-	return &StatementError{Shard: c.pool.name, Node: c.node.addr, Progress: p, Err: err}
+	return &StatementError{Shard: c.pool.name, Node: c.node.addr, Progress: p, Err: c.explained(err)}
+}
+
+// errLate tells a slow statement from a server that went, for whoever reads the
+// log: the driver has the same error for both.
+var errLate = errors.New("no answer within the read timeout (SHARD_READ_TIMEOUT, or readTimeout in the DSN)")
+
+// explained returns err with why this side gave the connection up, if it did.
+func (c *serverConn) explained(err error) error {
+	if c.wire != nil && c.wire.late.Load() {
+		return fmt.Errorf("%w: %w", err, errLate)
+	}
+	return err
 }
 
 // tellUnrun is deferred around what runs no statement.
@@ -105,7 +117,7 @@ func (c *serverConn) note(err error) {
 		if v == VerdictLost {
 			c.ending.lose()
 		}
-		c.pool.suspectFor(v, err)
+		c.pool.suspectFor(v, c.explained(err))
 	case !c.tx.open:
 	case v == VerdictRolledBack:
 		c.rolledBack.Store(true)

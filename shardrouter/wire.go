@@ -2,8 +2,10 @@ package shardrouter
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net"
+	"os"
 	"sync/atomic"
 	"syscall"
 )
@@ -22,6 +24,7 @@ type wire struct {
 	reads  atomic.Int64 // reads that brought something
 	failed atomic.Int64 // 1 + the reads there were when a write failed; 0: none did
 	closed atomic.Bool
+	late   atomic.Bool // a read met the driver's read timeout
 
 	greeted  bool
 	greeting []byte // what the driver has not taken of it yet
@@ -60,6 +63,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if n > 0 {
 		w.reads.Add(1)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.late.Store(true)
 	}
 	return n, err
 }
