@@ -1,6 +1,7 @@
 package shardrouter_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,21 @@ func instance(t testing.TB, rdb redis.UniversalClient, name string, shards map[s
 	return router
 }
 
+// awaitBeat waits until an instance has exchanged what it knows with Redis.
+func awaitBeat(t *testing.T, rdb redis.UniversalClient, name string) {
+	t.Helper()
+	last := func() (at float64) {
+		for _, member := range rdb.ZRangeWithScores(t.Context(), "db:{fleet}:members", 0, -1).Val() {
+			if strings.HasPrefix(member.Member.(string), name+"/") {
+				at = member.Score
+			}
+		}
+		return at
+	}
+	before := last()
+	lab.Eventually(t, 15*time.Second, name+" hears from Redis", func() bool { return last() > before })
+}
+
 // One of three instances has a broken path to a shard. Its players are served
 // elsewhere for as long as that lasts, those of the others stay where they are,
 // and no session is moved.
@@ -72,6 +88,7 @@ func TestOneInstanceCannotReachAShard(t *testing.T) {
 		instance(t, rdb, "second", direct, []string{"server_1", "server_2"}),
 		instance(t, rdb, "third", direct, []string{"server_1", "server_2"}),
 	}
+	awaitBeat(t, rdb, "broken") // after which it knows of the others
 	path.SetMode(faultproxy.Cut)
 	deadline := time.Now().Add(4 * time.Second)
 	for time.Now().Before(deadline) {

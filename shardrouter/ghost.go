@@ -25,12 +25,16 @@ type ghost struct {
 
 // lose gives a lease back whose connection is of no more use, and remembers its
 // ghost. The connection is cut, or it would be lent again and end as a ghost in
-// the hands of its next holder.
-func (t *transaction) lose(l *Lease) {
+// the hands of its next holder. When ctx has ended, database/sql rolls back beside
+// the body, which the cut brings to its end; that is no leak.
+func (t *transaction) lose(ctx context.Context, l *Lease) {
 	if !l.released.Load() {
 		l.server.wire.cut()
 		if l.server.peer.thread != 0 {
 			t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
+		}
+		if ctx.Err() != nil {
+			waitFor(l.server.uses.over(), leakGrace)
 		}
 	}
 	t.src.Lost(l)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,23 +42,31 @@ func leaveWhile(t *testing.T, like string, call func(context.Context) error) {
 	lab.Eventually(t, 10*time.Second, "nothing runs for who has left", func() bool { return statements(t, like) == 0 })
 }
 
-// A client that leaves while its statement waits leaves none of the server's
-// connections taken, and no key either: who comes back with it is served.
-func TestClientThatLeavesAndComesBackWithItsKey(t *testing.T) {
-	s := newSession(t, "(n INT PRIMARY KEY)", 1)
+// waitsForRow waits for the row of lockRow.
+const waitsForRow = "UPDATE tx SET n = 8 WHERE n = 7"
+
+// lockRow inserts a row that stays locked until the test ends.
+func lockRow(t *testing.T) {
+	t.Helper()
 	lab.Exec(t, server.DSN(), "INSERT INTO tx VALUES (7)")
 	slow, err := lab.Open(t, server.DSN()).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = slow.Rollback() }()
+	t.Cleanup(func() { _ = slow.Rollback() })
 	if _, err := slow.ExecContext(t.Context(), "DELETE FROM tx WHERE n = 7"); err != nil {
 		t.Fatal(err)
 	}
-	const wait = "UPDATE tx SET n = 8 WHERE n = 7"
-	leaveWhile(t, wait, func(ctx context.Context) error {
+}
+
+// A client that leaves while its statement waits leaves none of the server's
+// connections taken, and no key either: who comes back with it is served.
+func TestClientThatLeavesAndComesBackWithItsKey(t *testing.T) {
+	s := newSession(t, "(n INT PRIMARY KEY)", 1)
+	lockRow(t)
+	leaveWhile(t, waitsForRow, func(ctx context.Context) error {
 		_, err := shardrouter.TxAnswer(ctx, s, dig{key: t.Name()}.opts(), func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
-			_, err := tx.ExecContext(ctx, wait)
+			_, err := tx.ExecContext(ctx, waitsForRow)
 			return nil, err
 		})
 		return err
@@ -85,5 +94,29 @@ func TestClientThatLeavesWhileItWaitsForAKey(t *testing.T) {
 	})
 	if err != nil || count(t) != 1 {
 		t.Errorf("the first got %v, and %d rows", err, count(t))
+	}
+}
+
+// Clients that leave have left nothing open: what is rolled back beside their
+// bodies is no leak.
+func TestClientsThatLeaveAreNoLeak(t *testing.T) {
+	const clients = 20
+	first := newSession(t, "(n INT PRIMARY KEY)", 1, func(c *shardrouter.Config) { c.Shards[0].MaxConns = clients })
+	lockRow(t)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	var asking sync.WaitGroup
+	for range clients {
+		asking.Go(func() {
+			s := &session{f: first.f, shard: "server_1"}
+			defer s.end()
+			_ = shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return call(ctx, tx, waitsForRow, false) })
+		})
+	}
+	lab.Eventually(t, 20*time.Second, "all wait", func() bool { return statements(t, waitsForRow) == clients })
+	leave()
+	asking.Wait()
+	if n := first.f.leaked(); n != 0 {
+		t.Errorf("%d leaks were reported", n)
 	}
 }

@@ -35,7 +35,7 @@ func (t *transaction) settle(ctx context.Context, row *outcome, doubt txEnd, lim
 			t.layGhosts(ctx, lease)
 			end := lease.settle(ctx, row, doubt)
 			if end.lost {
-				t.lose(lease)
+				t.lose(ctx, lease)
 			}
 			if !end.unknown {
 				return end

@@ -174,7 +174,7 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 func (t *transaction) clearUp(ctx context.Context, lease *Lease, row *outcome, end txEnd) txEnd {
 	givenUp := end.err != nil && ctx.Err() != nil
 	if end.lost || givenUp && lease.isCutInside() {
-		t.lose(lease)
+		t.lose(ctx, lease)
 	}
 	switch {
 	case end.unknown && row != nil:
