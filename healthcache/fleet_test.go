@@ -256,10 +256,15 @@ func TestANewProberContinuesTheHistory(t *testing.T) {
 
 func TestOwnEvidenceBeatsRedis(t *testing.T) {
 	_, client := mini(t)
-	prober := join(t, client, "prober")
-	prober.say("a", hc.Down) // nobody lives that could contradict
+	one := func(cfg *hc.Config) { cfg.Shards = []string{"a"} } // the first keeps its lease
+	prober := join(t, client, "prober", one)
+	until(t, soon, "the prober writes", func() bool { return stored(t, client, "a").By == "prober" })
+	witness := join(t, client, "witness", one) // without it, whoever joins is asked at once
+	until(t, soon, "they count each other", func() bool { return prober.Instances() == 2 && witness.Instances() == 2 })
+	prober.say("a", hc.Down)
+	witness.say("a", hc.Down)
 	until(t, soon, "down is shared", func() bool { return stored(t, client, "a").State == hc.Down })
-	other := join(t, client, "other")
+	other := join(t, client, "other", one)
 	until(t, soon, "down is read", other.is("a", hc.Down))
 	if v := other.Check(t.Context(), "a"); v.State != hc.Up {
 		t.Errorf("checked as %v", v.State)
@@ -269,8 +274,9 @@ func TestOwnEvidenceBeatsRedis(t *testing.T) {
 	if stored(t, client, "a").By != "prober" {
 		t.Error("written without the lease")
 	}
-	prober.say("a", hc.Up)
-	other.say("a", hc.Up)
+	for _, in := range []instance{prober, witness, other} {
+		in.say("a", hc.Up)
+	}
 	until(t, soon, "up is read", other.is("a", hc.Up))
 	other.freeze("a")
 	// A witness that a busy machine holds up abstains, and is asked again.

@@ -63,9 +63,19 @@ func TestClocksThatAreHoursApart(t *testing.T) {
 			agree("a", hc.Up)
 			apart.Store(int64(tc.apart + tc.jump))
 			until(t, soon, "both have beaten by the new time, and count each other", func() bool {
-				now := fmt.Sprint(client.Time(t.Context()).Val().UnixMilli())
-				lives := client.ZCount(t.Context(), "db:{fleet}:members", now, "+inf").Val()
+				now := time.Now().Add(tc.apart + tc.jump)
+				from, to := fmt.Sprint(now.UnixMilli()), fmt.Sprint(now.Add(time.Minute).UnixMilli())
+				lives := client.ZCount(t.Context(), "db:{fleet}:members", from, to).Val()
 				return lives == 2 && first.Instances() == 2 && second.Instances() == 2
+			})
+			until(t, soon, "the records have dates of the new time alone", func() bool {
+				for _, shard := range []string{"a", "b"} {
+					s, now := stored(t, client, shard), time.Now().Add(tc.apart+tc.jump)
+					if s.State != hc.Up || s.CheckedAt.Sub(now).Abs() > time.Minute || s.Since.After(s.CheckedAt) {
+						return false
+					}
+				}
+				return true
 			})
 			first.say("a", hc.Down)
 			second.say("a", hc.Down)

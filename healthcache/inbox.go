@@ -87,6 +87,9 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
+	if b.inbox.members == 1 && p.members > 1 {
+		b.retryLocked()
+	}
 	b.inbox.members = p.members
 	reborn := b.inbox.generation != "" && b.inbox.generation != p.generation
 	if reborn {
@@ -105,6 +108,17 @@ func (b *board) hear(p pulse, moves map[string]int) agenda {
 	a.read, a.foreign, a.swept = b.dueLocked(p, now)
 	a.burdened = b.inbox.beats == 0 && b.burdenedLocked()
 	return a
+}
+
+// retryLocked looks again at every death that this instance believed while there
+// was nobody to ask, now that there is.
+func (b *board) retryLocked() {
+	for _, k := range b.shards {
+		if k.found == Down {
+			k.judged = time.Time{}
+			k.ask()
+		}
+	}
 }
 
 // hearTendedLocked takes in what became of the leases, and looks for orders on

@@ -135,16 +135,16 @@ func (k *knowledge) bearOut(now time.Time, life time.Duration) {
 
 // accuses reports whether witnesses are to be called now: once for each time
 // that the shard goes down in the eyes of this instance alone, and again at times
-// while it is down for all by this instance's word, which may have been believed
-// because nobody answered. A contradiction is gone into again when nobody who
-// reaches the shard has written so since. Nobody is called while it is on its way
-// back.
+// while it is down by this instance's word, for all or for itself, which may have
+// been believed because nobody answered. A contradiction is gone into again when
+// nobody who reaches the shard has written so since. Nobody is called while it is on
+// its way back.
 func (k *knowledge) accuses(now time.Time, life, again time.Duration) bool {
 	if k.found != Down || k.history.state != Down {
 		return false
 	}
 	first := !k.accused && k.contested(now, life)
-	retrial := k.lease && k.verdict == agreed && now.Sub(k.judged) >= again
+	retrial := (k.lease || !k.shared(now, life)) && k.verdict == agreed && now.Sub(k.judged) >= again
 	orphaned := k.verdict == contradicted && !k.alone && !k.fleet.fresh(now, life) && now.Sub(k.judged) >= life
 	if first || retrial || orphaned {
 		k.accused, k.judged = true, now
@@ -207,6 +207,9 @@ func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
 	}
 	s, err := decodeStatus(health.value, clock)
 	if err != nil {
+		if k.lease {
+			k.post.rewrite() // Redis's clock went back behind what it was written by
+		}
 		return
 	}
 	k.fleet, k.heard = evidence{status: s, at: now}, now

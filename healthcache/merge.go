@@ -89,8 +89,12 @@ func (f facts) usedLately(now time.Time, life time.Duration) bool {
 // known, for no other.
 func (f facts) contested(now time.Time, life time.Duration) bool {
 	own := f.ownCounts(now, life) && f.own.status.State == Down
-	shared := f.fleet.fresh(now, life) && f.fleet.status.State == Down
-	return own && !shared && f.verdict != agreed
+	return own && !f.shared(now, life) && f.verdict != agreed
+}
+
+// shared reports that the shard is down by the health key.
+func (f facts) shared(now time.Time, life time.Duration) bool {
+	return f.fleet.fresh(now, life) && f.fleet.status.State == Down
 }
 
 // merge makes the view of a shard from the facts.
