@@ -59,13 +59,13 @@ func newInstances(t *testing.T, n int) *instances {
 }
 
 // newInstancesBy starts n routers, each with a client of one Redis.
-func newInstancesBy(t *testing.T, n int, client func() redis.UniversalClient) *instances {
+func newInstancesBy(t *testing.T, n int, client func() redis.UniversalClient, edit ...func(*shardrouter.Config)) *instances {
 	t.Helper()
 	f := &instances{pair: lab.MariaDBPair(t), applied: map[int]bool{}}
 	lab.Exec(t, f.pair.Node(0).DSN(), "CREATE TABLE writes (n INT PRIMARY KEY, node VARCHAR(64))")
 	f.pair.Await(1, 0)
 	for range n {
-		f.routers = append(f.routers, f.router(t, client(), f.pair.DSN()))
+		f.routers = append(f.routers, f.router(t, client(), f.pair.DSN(), edit...))
 	}
 	for _, r := range f.routers {
 		f.writesTo(t, r, f.pair.Node(0).Addr())
@@ -73,9 +73,13 @@ func newInstancesBy(t *testing.T, n int, client func() redis.UniversalClient) *i
 	return f
 }
 
-func (f *instances) router(t *testing.T, rdb redis.UniversalClient, dsn string) *shardrouter.Router {
+func (f *instances) router(t *testing.T, rdb redis.UniversalClient, dsn string, edit ...func(*shardrouter.Config)) *shardrouter.Router {
 	t.Helper()
-	r, err := shardrouter.New(f.config(rdb, dsn))
+	cfg := f.config(rdb, dsn)
+	for _, e := range edit {
+		e(&cfg)
+	}
+	r, err := shardrouter.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
