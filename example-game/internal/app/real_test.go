@@ -84,3 +84,34 @@ func TestEverybodyGivesToOneOnGalera(t *testing.T) {
 		return rich.do("GET", "/api/me", "").field("gold") == strconv.Itoa(givers*gifts)
 	})
 }
+
+// While Redis's memory is full, who is logged in plays on and may log out, and
+// nobody gets in or leaves half an account behind.
+func TestRedisIsFull(t *testing.T) {
+	db, rdb := lab.MariaDB(t), lab.Redis(t)
+	game := start(t, "SHARDS=a", "SHARD_A_DSN="+db.DSN(), "REDIS_URL="+rdb.URL())
+	limit := func(bytes string) {
+		if err := rdb.Client().ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bob := newClient(t, game.URL()), newClient(t, game.URL())
+	ann.register("ann")
+	bob.register("bob")
+	limit("1")
+	for range 3 {
+		ann.want(http.StatusOK, "POST", "/api/dig", "")
+	}
+	late := newClient(t, game.URL())
+	late.want(http.StatusServiceUnavailable, "POST", "/api/register", account("late"))
+	if got := late.do("POST", "/api/login", account("ann")); got.status != http.StatusServiceUnavailable || got.field("code") != "session_not_saved" {
+		t.Errorf("login: %d %s", got.status, got.body)
+	}
+	bob.want(http.StatusNoContent, "POST", "/api/logout", "")
+	bob.want(http.StatusUnauthorized, "GET", "/api/me", "")
+	limit("0")
+	late.register("late")
+	if got := ann.want(http.StatusOK, "GET", "/api/me", ""); got.field("gold") != "3" {
+		t.Errorf("ann has %s", got.body)
+	}
+}
