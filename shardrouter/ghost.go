@@ -25,19 +25,31 @@ type ghost struct {
 
 // lose gives a lease back whose connection is of no more use, and remembers its
 // ghost. The connection is cut, or it would be lent again and end as a ghost in
-// the hands of its next holder. When ctx has ended, database/sql rolls back beside
-// the body, which the cut brings to its end; that is no leak.
-func (t *transaction) lose(ctx context.Context, l *Lease) {
+// the hands of its next holder. When nobody may come to lay the ghost later, that
+// is done before.
+func (t *transaction) lose(ctx context.Context, l *Lease, lay bool) {
 	if !l.released.Load() {
 		l.server.wire.cut()
 		if l.server.peer.thread != 0 {
 			t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
 		}
-		if ctx.Err() != nil {
-			waitFor(l.server.uses.over(), leakGrace)
+		l.awaitRollback(ctx)
+		if lay {
+			t.layInPlaceOf(ctx, l)
 		}
 	}
 	t.src.Lost(l)
+}
+
+// awaitRollback waits until nothing is under way on the lease, if ctx has ended:
+// database/sql then rolls back beside the body, which is no leak. A server that
+// takes its time over that is left to it.
+func (l *Lease) awaitRollback(ctx context.Context) {
+	if ctx.Err() == nil || l.released.Load() || waitFor(l.server.uses.over(), leakGrace) {
+		return
+	}
+	l.server.wire.cut()
+	waitFor(l.server.uses.over(), leakGrace)
 }
 
 // isCutInside reports whether the connection was closed in the midst of a
@@ -57,7 +69,7 @@ func (t *transaction) layGhosts(ctx context.Context, l *Lease) {
 		}
 		err := l.lay(ctx, g)
 		switch {
-		case err != nil && ctx.Err() != nil: // see layLate
+		case err != nil && ctx.Err() != nil: // see layInPlaceOf
 			others = append(others, g)
 		case err != nil:
 			l.pool.cfg.Logger.Debug("the thread of a lost connection is left to its server",
@@ -67,12 +79,14 @@ func (t *transaction) layGhosts(ctx context.Context, l *Lease) {
 	t.ghosts = others
 }
 
-// layLate ends the ghosts of a transaction whose context has ended. The driver then
-// closes the connection, of which a server that runs a statement, or has it wait for
-// a lock, takes no notice: one who asks and leaves again and again would come to
-// have all of its connections, and a repeat would find the key of a request under
-// way that nobody waits for.
-func (t *transaction) layLate(ctx context.Context, p *pool) {
+// layInPlaceOf ends the ghosts of a transaction that may never get another lease,
+// since its context has ended or others wait for one as well. Of the close of the
+// connection a server that runs a statement, or has it wait for a lock, takes no
+// notice: one who asks and leaves again and again would come to have all of its
+// connections, and a repeat would find the key of a request under way that nobody
+// waits for. The lease keeps its place in the pool meanwhile, for which others may
+// be waiting, on the same lock.
+func (t *transaction) layInPlaceOf(ctx context.Context, l *Lease) {
 	if len(t.ghosts) == 0 {
 		return
 	}
@@ -82,12 +96,12 @@ func (t *transaction) layLate(ctx context.Context, p *pool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	l, err := p.lend(ctx, visitor{deadline: time.Now().Add(limit)}, limit)
+	other, err := l.pool.connect(ctx, l.server.era, limit)
 	if err != nil {
 		return
 	}
-	defer l.Release()
-	t.layGhosts(ctx, l)
+	t.layGhosts(ctx, other)
+	_ = other.conn.Close()
 }
 
 func (l *Lease) lay(ctx context.Context, g ghost) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -119,4 +120,48 @@ func TestClientsThatLeaveAreNoLeak(t *testing.T) {
 	if n := first.f.leaked(); n != 0 {
 		t.Errorf("%d leaks were reported", n)
 	}
+}
+
+// Nor is it one where the body has seen its context end before the rollback is
+// answered.
+func TestRollbackBesideTheBodyIsNoLeak(t *testing.T) {
+	s := newSession(t, "(n INT)", 1)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	s.f.proxies["server_1"].SwitchAfter([]byte("ROLLBACK"), faultproxy.BeforeForward, faultproxy.Freeze)
+	err := shardrouter.Tx(ctx, s, withoutRow, func(_ context.Context, tx *sql.Tx) (over error) {
+		leave()
+		lab.Eventually(t, 10*time.Second, "the transaction is over", func() bool {
+			over = insertOne(t.Context(), tx)
+			return errors.Is(over, sql.ErrTxDone)
+		})
+		return over
+	})
+	s.end()
+	if n := s.f.leaked(); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v and %d leaks, want context.Canceled and none", err, n)
+	}
+}
+
+// Who leaves while others wait for its place leaves none of the server's connections
+// taken either: with few places and a slow lock there would be more of them with
+// each one who leaves.
+func TestClientThatLeavesAFullPool(t *testing.T) {
+	s := newSession(t, "(n INT PRIMARY KEY)", 1, func(c *shardrouter.Config) { c.Shards[0].MaxConns = 1 })
+	lockRow(t)
+	next := &session{f: s.f, shard: "server_1"}
+	stays, end := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	leaveWhile(t, "UPDATE%leaves%", func(ctx context.Context) error {
+		return shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error {
+			waiting.Go(func() {
+				_ = shardrouter.Tx(stays, next, withRow, func(ctx context.Context, tx *sql.Tx) error { return call(ctx, tx, waitsForRow, false) })
+			})
+			lab.Eventually(t, 10*time.Second, "the next one waits", func() bool { return s.f.Stats()[0].Waiting == 1 })
+			return call(ctx, tx, waitsForRow+" /* and leaves */", false)
+		})
+	})
+	end()
+	waiting.Wait()
+	next.end()
 }

@@ -49,11 +49,14 @@ var errLate = errors.New("no answer within the read timeout (SHARD_READ_TIMEOUT,
 
 // explained returns err with why this side gave the connection up, if it did.
 func (c *serverConn) explained(err error) error {
-	if c.wire != nil && c.wire.late.Load() {
+	if c.isLate() {
 		return fmt.Errorf("%w: %w", err, errLate)
 	}
 	return err
 }
+
+// isLate reports whether the driver gave the connection up for want of an answer.
+func (c *serverConn) isLate() bool { return c.wire != nil && c.wire.late.Load() }
 
 // tellUnrun is deferred around what runs no statement.
 func (c *serverConn) tellUnrun(err *error) {

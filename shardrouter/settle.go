@@ -35,7 +35,7 @@ func (t *transaction) settle(ctx context.Context, row *outcome, doubt txEnd, lim
 			t.layGhosts(ctx, lease)
 			end := lease.settle(ctx, row, doubt)
 			if end.lost {
-				t.lose(ctx, lease)
+				t.lose(ctx, lease, ctx.Err() != nil)
 			}
 			if !end.unknown {
 				return end

@@ -173,8 +173,15 @@ func (t *transaction) once(ctx context.Context) (*Lease, txEnd) {
 // clearUp takes what a run has left: its connection, its doubt, its ghosts.
 func (t *transaction) clearUp(ctx context.Context, lease *Lease, row *outcome, end txEnd) txEnd {
 	givenUp := end.err != nil && ctx.Err() != nil
-	if end.lost || givenUp && lease.isCutInside() {
-		t.lose(ctx, lease)
+	lay := !isUnknown(end.err) && (givenUp || end.waited || lease.server.isLate())
+	switch {
+	case end.lost, givenUp && lease.isCutInside():
+		t.lose(ctx, lease, lay)
+	case givenUp:
+		lease.awaitRollback(ctx)
+		if lay {
+			t.layInPlaceOf(ctx, lease)
+		}
 	}
 	switch {
 	case end.unknown && row != nil:
@@ -184,9 +191,6 @@ func (t *transaction) clearUp(ctx context.Context, lease *Lease, row *outcome, e
 		lease.pool.settled(SettledUnknown)
 	case end.waited && end.lost:
 		end = t.stopWaiting(ctx, row, end)
-	}
-	if end.err != nil && ctx.Err() != nil && !isUnknown(end.err) {
-		t.layLate(ctx, lease.pool)
 	}
 	return end
 }
