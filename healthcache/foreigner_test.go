@@ -118,6 +118,24 @@ func TestHeirWhoseClockIsHoursApart(t *testing.T) {
 	}
 }
 
+// A record that stays unreadable however often it is written, since Redis's clock is
+// absurd, is not news to all others at every look.
+func TestAnAbsurdClockMakesNoStorm(t *testing.T) {
+	m, client := mini(t)
+	run(t, m.SetTime, -time.Since(time.Unix(1000, 0)))
+	in := join(t, client, "one", func(cfg *hc.Config) { cfg.Shards = []string{"a"} })
+	news := func() int64 {
+		n, _ := client.Get(t.Context(), "db:{fleet}:counter").Int64() // 0: nothing was counted yet
+		return n
+	}
+	until(t, soon, "it writes", func() bool { return stored(t, client, "a").State == hc.Up })
+	before, probes := news(), in.count("a")
+	until(t, soon, "it has probed again and again", func() bool { return in.count("a") >= probes+8 })
+	if n := news() - before; n > 16 {
+		t.Errorf("%d changes in eight intervals", n)
+	}
+}
+
 // run sets a clock so far from this host's as the value returned says.
 func run(t *testing.T, set func(time.Time), apart time.Duration) *atomic.Int64 {
 	t.Helper()

@@ -174,7 +174,7 @@ func (k *knowledge) absorb(keys keyset, clock clock, now time.Time, life time.Du
 	k.rejoin(keys.health.failed)
 	k.print, k.holder = keys.print(), keys.lease.value
 	if !keys.health.failed {
-		k.absorbHealth(keys.health, clock, now)
+		k.absorbHealth(keys.health, clock, now, life)
 		k.bearOut(now, life)
 	}
 	k.absorbDrain(keys.drain, now, moves)
@@ -200,7 +200,7 @@ func (k *knowledge) rejoin(failed bool) {
 	k.alone, k.read = failed, true
 }
 
-func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
+func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time, life time.Duration) {
 	k.fleet = evidence{}
 	if !health.exists {
 		return
@@ -208,7 +208,7 @@ func (k *knowledge) absorbHealth(health cell, clock clock, now time.Time) {
 	s, err := decodeStatus(health.value, clock)
 	if err != nil {
 		if k.lease {
-			k.post.rewrite() // Redis's clock went back behind what it was written by
+			k.post.mend(now, life)
 		}
 		return
 	}

@@ -17,6 +17,8 @@ type post struct {
 	due      bool   // an own result waits to be written
 	renew    bool   // an own result says what was written, at a later time
 	renewing bool   // the renewal is under way
+
+	mended time.Time // when a record that could not be read was last written anew
 }
 
 // read notes what the key says. If that is not what this instance wrote, it is
@@ -31,6 +33,17 @@ func (p *post) read(s Status) {
 
 // rewrite has the record written anew, and told as news.
 func (p *post) rewrite() { p.due, p.written = true, "" }
+
+// mend has a record that cannot be read written anew: Redis's clock may have gone
+// back behind what it was written by. Where that does not help, since Redis's clock
+// is absurd or somebody else writes it too, it is not done with every look: to all
+// others it is news.
+func (p *post) mend(now time.Time, life time.Duration) {
+	if now.Sub(p.mended) >= life {
+		p.mended = now
+		p.rewrite()
+	}
+}
 
 // constant is the record that this instance wrote, without what a renewal changes.
 func (p *post) constant() string {
