@@ -42,14 +42,11 @@ func (t *transaction) lose(ctx context.Context, l *Lease, lay bool) {
 }
 
 // awaitRollback waits until nothing is under way on the lease, if ctx has ended:
-// database/sql then rolls back beside the body, which is no leak. A server that
-// takes its time over that is left to it.
+// database/sql then rolls back beside the body, which is no leak.
 func (l *Lease) awaitRollback(ctx context.Context) {
-	if ctx.Err() == nil || l.released.Load() || waitFor(l.server.uses.over(), leakGrace) {
-		return
+	if ctx.Err() != nil && !l.released.Load() {
+		l.comesToRest()
 	}
-	l.server.wire.cut()
-	waitFor(l.server.uses.over(), leakGrace)
 }
 
 // isCutInside reports whether the connection was closed in the midst of a

@@ -83,7 +83,8 @@ func (l *Lease) OnlyRead() bool { return !l.wrote.Load() }
 
 // Release gives the connection back. It is idempotent. Rows or a transaction
 // that the holder left open are reported as a leak; their connection is cut
-// and never lent again. Release waits at most a quarter of a second for them.
+// and never lent again. Release waits at most a quarter of a second for them, and
+// twice that for what the end of its own context closes.
 func (l *Lease) Release() { l.ReleaseAfter(context.Background(), func() {}) }
 
 // ReleaseAfter is Release for a holder whose statements run under ctx, which
@@ -92,7 +93,7 @@ func (l *Lease) Release() { l.ReleaseAfter(context.Background(), func() {}) }
 // because ctx ended before, as when a client leaves, is no leak.
 func (l *Lease) ReleaseAfter(ctx context.Context, cancel context.CancelFunc) {
 	first := l.released.CompareAndSwap(false, true)
-	leaked := first && ctx.Err() == nil && l.server.uses.any()
+	leaked := first && ctx.Err() == nil && l.leftOpen()
 	cancel()
 	if !first {
 		return
@@ -104,6 +105,22 @@ func (l *Lease) ReleaseAfter(ctx context.Context, cancel context.CancelFunc) {
 	l.settleUp()
 	l.holder.remove(l)
 	l.pool.back(l)
+}
+
+// leftOpen reports whether the holder has left something open. What ends with a
+// context of its own, such as one with a timeout, database/sql closes beside it.
+func (l *Lease) leftOpen() bool {
+	return l.server.uses.any() && (!l.server.ends() || !l.comesToRest())
+}
+
+// comesToRest waits until nothing is under way on a connection on which all is being
+// ended. A server that takes its time over that is left to it.
+func (l *Lease) comesToRest() bool {
+	if waitFor(l.server.uses.over(), leakGrace) {
+		return true
+	}
+	l.server.wire.cut()
+	return waitFor(l.server.uses.over(), leakGrace)
 }
 
 // giveBack closes the sql.Conn. Its Close would block for as long as anything

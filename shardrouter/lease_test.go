@@ -2,6 +2,7 @@ package shardrouter_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"runtime"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardhop/shardhop/healthcache"
+	"github.com/shardhop/shardhop/internal/faultproxy"
 	"github.com/shardhop/shardhop/internal/lab"
 	"github.com/shardhop/shardhop/shardrouter"
 )
@@ -197,6 +199,44 @@ func TestAbortIsNoLeak(t *testing.T) {
 	}
 	if n := f.leaked(); n != 0 {
 		t.Errorf("%d leaks reported", n)
+	}
+}
+
+// Nor is what ends with a context of the handler's own, such as one with a timeout.
+func TestWhatEndsWithItsOwnContextIsNoLeak(t *testing.T) {
+	tests := []struct {
+		name string
+		when func(context.Context, *sql.Tx, *fleet, context.CancelFunc) error // it ends
+	}{
+		{"in a statement", func(ctx context.Context, tx *sql.Tx, _ *fleet, end context.CancelFunc) error {
+			defer time.AfterFunc(20*time.Millisecond, end).Stop()
+			_, err := tx.ExecContext(ctx, "DO SLEEP(5)")
+			return err
+		}},
+		{"between two, and the rollback is not answered", func(ctx context.Context, tx *sql.Tx, f *fleet, end context.CancelFunc) error {
+			met := f.proxies["server_1"].SwitchAfter([]byte("ROLLBACK"), faultproxy.BeforeForward, faultproxy.Freeze)
+			end()
+			<-met
+			return tx.Rollback()
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFleet(t, 1)
+			l := f.lease(t, "server_1")
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			tx, err := l.Conn().BeginTx(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = tt.when(ctx, tx, f, end)
+			_ = tx.Rollback()
+			l.Release()
+			if n := f.leaked(); n != 0 || err == nil {
+				t.Errorf("got %v and %d leaks, want an error and none", err, n)
+			}
+		})
 	}
 }
 

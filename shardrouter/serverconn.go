@@ -63,6 +63,8 @@ type serverConn struct {
 	// statement after its end. Safe for any goroutine.
 	stays  atomic.Bool
 	ending *ending // of the present lease; nil before the first
+	// open is the transaction that is open; nil: none is. Safe for any goroutine.
+	open atomic.Pointer[serverTx]
 
 	lastUsed time.Time
 	asked    time.Time // when something was last about to be sent
@@ -186,7 +188,9 @@ func (c *serverConn) BeginTx(ctx context.Context, opts driver.TxOptions) (tx dri
 	}
 	c.tx = txState{open: true, readOnly: opts.ReadOnly}
 	c.uses.hold()
-	return &serverTx{tx: inner, conn: c, done: ctx.Done()}, nil
+	t := &serverTx{tx: inner, conn: c, done: ctx.Done()}
+	c.open.Store(t)
+	return t, nil
 }
 
 func (c *serverConn) Begin() (driver.Tx, error) {

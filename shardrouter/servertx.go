@@ -68,7 +68,27 @@ func (t *serverTx) close(err *error) {
 		_ = stmt.Close() // if the connection is gone, so is the statement
 	}
 	t.conn.tx = txState{}
+	t.conn.open.Store(nil)
 	t.conn.uses.end()
+}
+
+// ends reports whether what is open on the connection is about to end without its
+// holder: the end of a context closes the connection under a statement or rows, and
+// has database/sql roll a transaction back. For any goroutine.
+func (c *serverConn) ends() bool {
+	if c.wire.gone() {
+		return true
+	}
+	t := c.open.Load()
+	if t == nil {
+		return false
+	}
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // leavesNoTransaction reports whether a COMMIT or ROLLBACK that ended with err
