@@ -122,13 +122,19 @@ func (c *serverConn) opened(ctx context.Context, query string, t traits, inner d
 }
 
 func (r *serverRows) Next(dest []driver.Value) (err error) {
-	defer r.step(&err)
-	return r.mysqlRows.Next(dest)
+	defer r.guard(&err)
+	if err = r.mysqlRows.Next(dest); err == nil {
+		return nil
+	}
+	return r.step(err)
 }
 
 func (r *serverRows) NextResultSet() (err error) {
-	defer r.step(&err)
-	return r.mysqlRows.NextResultSet()
+	defer r.guard(&err)
+	if err = r.mysqlRows.NextResultSet(); err == nil {
+		return nil
+	}
+	return r.step(err)
 }
 
 // Close reads the rest of the result, and with it what the server has to say
@@ -145,24 +151,27 @@ func (r *serverRows) Close() (err error) {
 	return r.conn.stillIn(context.Background(), r.mysqlRows.Close())
 }
 
-// step is deferred around every step through the rows, as after is around calls
-// of the connection. io.EOF is the plain end of the rows.
-func (r *serverRows) step(err *error) {
+// guard is deferred around every step through the rows, as after is around calls of
+// the connection.
+func (r *serverRows) guard(err *error) {
 	if p := recover(); p != nil {
-		*err = r.conn.broken(p)
+		*err = r.step(r.conn.broken(p))
 	}
-	if errors.Is(*err, io.EOF) {
+}
+
+// step judges the error of a step through the rows. io.EOF is their plain end.
+func (r *serverRows) step(err error) error {
+	if errors.Is(err, io.EOF) {
 		r.read = !r.HasNextResultSet()
 		if r.read && r.conn.tx.marked {
-			*err = r.endOfCall()
+			err = r.endOfCall()
 		}
 	}
-	switch {
-	case *err == nil, errors.Is(*err, io.EOF):
-	default:
-		r.conn.note(*err)
-		r.tell(err)
+	if !errors.Is(err, io.EOF) {
+		r.conn.note(err)
+		r.tell(&err)
 	}
+	return err
 }
 
 // endOfCall is io.EOF, or that what gave the rows has ended the transaction; see
