@@ -33,20 +33,11 @@ func (t *transaction) lose(ctx context.Context, l *Lease, lay bool) {
 		if l.server.peer.thread != 0 {
 			t.ghosts = append(t.ghosts, ghost{l.server.node, l.server.peer})
 		}
-		l.awaitRollback(ctx)
 		if lay {
 			t.layInPlaceOf(ctx, l)
 		}
 	}
 	t.src.Lost(l)
-}
-
-// awaitRollback waits until nothing is under way on the lease, if ctx has ended:
-// database/sql then rolls back beside the body, which is no leak.
-func (l *Lease) awaitRollback(ctx context.Context) {
-	if ctx.Err() != nil && !l.released.Load() {
-		l.comesToRest()
-	}
 }
 
 // isCutInside reports whether the connection was closed in the midst of a

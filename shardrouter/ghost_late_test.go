@@ -165,3 +165,60 @@ func TestClientThatLeavesAFullPool(t *testing.T) {
 	waiting.Wait()
 	next.end()
 }
+
+// Nor does a statement leave one taken that was slower than the read timeout, and
+// whose place another has got meanwhile.
+func TestReadTimeoutInAFullPool(t *testing.T) {
+	s := newSession(t, "(n INT PRIMARY KEY)", 1, func(c *shardrouter.Config) {
+		c.Shards[0].MaxConns, c.ReadTimeout = 1, 500*time.Millisecond
+	})
+	lockRow(t)
+	next := &session{f: s.f, shard: "server_1"}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	took, end := make(chan struct{}), make(chan struct{})
+	var asking sync.WaitGroup
+	come := sync.OnceFunc(func() {
+		tell := sync.OnceFunc(func() { close(took) })
+		asking.Go(func() {
+			_ = shardrouter.Tx(t.Context(), next, withRow, func(context.Context, *sql.Tx) error { tell(); <-end; return nil })
+		})
+		lab.Eventually(t, 10*time.Second, "the next one waits", func() bool { return s.f.Stats()[0].Waiting == 1 })
+	})
+	asking.Go(func() {
+		_ = shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error {
+			come()
+			return call(ctx, tx, waitsForRow+" /* too slow */", false)
+		})
+	})
+	<-took
+	lab.Eventually(t, 10*time.Second, "nothing runs for the slow one", func() bool { return statements(t, "UPDATE%too slow%") == 0 })
+	leave()
+	close(end)
+	asking.Wait()
+	s.end()
+	next.end()
+}
+
+// Who leaves a shard to which no connection can be had any more is not kept, and
+// keeps nothing.
+func TestClientThatLeavesAnUnreachableShard(t *testing.T) {
+	s := newSession(t, "(n INT PRIMARY KEY)", 1, func(c *shardrouter.Config) { c.Shards[0].MaxConns = 1 })
+	lockRow(t)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	done := make(chan error, 1)
+	go func() {
+		done <- shardrouter.Tx(ctx, s, withRow, func(ctx context.Context, tx *sql.Tx) error { return call(ctx, tx, waitsForRow, false) })
+	}()
+	lab.Eventually(t, 20*time.Second, "it runs", func() bool { return statements(t, waitsForRow) > 0 })
+	s.f.proxies["server_1"].SetMode(faultproxy.Silent)
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("who has left got %v, want context.Canceled", err)
+	}
+	s.end()
+	if n := s.f.Stats()[0].InUse; n != 0 || s.f.leaked() != 0 {
+		t.Errorf("%d places are taken, and %d leaks", n, s.f.leaked())
+	}
+}

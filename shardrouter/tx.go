@@ -177,11 +177,8 @@ func (t *transaction) clearUp(ctx context.Context, lease *Lease, row *outcome, e
 	switch {
 	case end.lost, givenUp && lease.isCutInside():
 		t.lose(ctx, lease, lay)
-	case givenUp:
-		lease.awaitRollback(ctx)
-		if lay {
-			t.layInPlaceOf(ctx, lease)
-		}
+	case lay:
+		t.layInPlaceOf(ctx, lease)
 	}
 	switch {
 	case end.unknown && row != nil:
